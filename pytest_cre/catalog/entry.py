@@ -1,0 +1,72 @@
+"""Catalog entries: what is run, how, and what it measures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+WorkloadKind = Literal["indexedJob", "jobSet", "mpiJob", "trainJob"]
+Measures = Literal["bandwidth", "training"]
+SCALES = ("full-scale", "intra-node", "intra-rack")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionSpec:
+    """A catalog option that a user may set with `--cre-option NAME=VALUE`.
+
+    `default` and values are text, put as they are into arguments. `pattern` (RE2) must match the
+    whole value.
+    """
+
+    name: str
+    default: str
+    pattern: str | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadCommand:
+    """What a container runs when the entry runs as one kind of workload.
+
+    `command` and `args` may hold `${name}`: an option, or one of `nodes`, `gpusPerNode`, `gpus`,
+    `masterAddress`, `architecture`.
+    """
+
+    command: tuple[str, ...]
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogEntry:
+    """One entry of the catalog, named `<domain>/<variant>` after its file."""
+
+    name: str
+    description: str
+    measures: Measures
+    image: str
+    workloads: Mapping[WorkloadKind, WorkloadCommand]  # in order of preference
+    log_profile: str
+    timeout_s: float  # run deadline: from the start of every pod to the Job's end
+    start_timeout_s: float  # from creation until every pod runs
+    scales: tuple[str, ...] = ("full-scale",)
+    test: str | None = None  # collective expected in the table, for example all_reduce
+    gpus_per_node: int | None = None  # None: what the architecture has
+    options: Mapping[str, OptionSpec] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    scripts: tuple[str, ...] = ()  # files of pytest_cre/workloads, mounted at /cre
+    architectures: tuple[str, ...] = ()  # empty: any
+    place: str = ""  # file:line:column
+
+    @property
+    def domain(self) -> str:
+        """Return the part of the name before the slash."""
+        return self.name.partition("/")[0]
+
+    @property
+    def variant(self) -> str:
+        """Return the part of the name after the slash."""
+        return self.name.partition("/")[2]
+
+    @property
+    def label_value(self) -> str:
+        """Return the name as a label value, which may hold no slash."""
+        return self.name.replace("/", ".")

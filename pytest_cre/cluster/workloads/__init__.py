@@ -1,0 +1,1 @@
+"""How each kind of workload is made, watched and read."""

@@ -1,0 +1,1 @@
+"""A small Kubernetes API server for trying things without Kubernetes."""

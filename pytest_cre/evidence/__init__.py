@@ -1,0 +1,1 @@
+"""What a run saw: the waist of the house. Everything after it is a function of this."""

@@ -1,0 +1,1 @@
+"""Text formats: YAML with places, quantities, durations, selectors, patches."""

@@ -1,0 +1,26 @@
+"""Extension points of the plugin. All run in the process that runs the item."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_cre.catalog.entry import CatalogEntry
+    from pytest_cre.judge.verdict import ItemVerdict
+
+
+@pytest.hookspec
+def pytest_cre_modify_entries(config: pytest.Config, entries: "list[CatalogEntry]") -> None:
+    """Change, add or drop catalog entries in place, once, before collection."""
+
+
+@pytest.hookspec
+def pytest_cre_modify_manifests(
+    config: pytest.Config, entry: "CatalogEntry", manifests: list[dict[str, Any]]
+) -> None:
+    """Change in place the manifests of one group before they are created."""
+
+
+@pytest.hookspec
+def pytest_cre_item_judged(config: pytest.Config, verdict: "ItemVerdict") -> None:
+    """Notice the verdict of an item, for example to export metrics."""

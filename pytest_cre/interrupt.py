@@ -1,0 +1,30 @@
+"""SIGTERM and SIGHUP as an interrupt, so that reports are written and objects are deleted."""
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def turn_signals_into_interrupts() -> Callable[[], None]:
+    """Make SIGTERM and SIGHUP raise KeyboardInterrupt; return what restores the old handlers.
+
+    CI systems cancel with SIGTERM, which by default ends pytest without teardown and without a
+    JUnit file. Only the main thread can set handlers; elsewhere nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+
+    def interrupt(signum: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(signum).name)
+
+    old: dict[signal.Signals, Any] = {each: signal.signal(each, interrupt) for each in SIGNALS}
+
+    def restore() -> None:
+        for each, handler in old.items():
+            signal.signal(each, handler)
+
+    return restore

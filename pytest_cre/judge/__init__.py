@@ -1,0 +1,1 @@
+"""Numbers and limits to verdicts. Pure."""

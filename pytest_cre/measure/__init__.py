@@ -1,0 +1,1 @@
+"""Evidence to numbers. Pure: bytes in, numbers, reasons and flags out; nothing is judged here."""

@@ -1,0 +1,163 @@
+"""What is measured, in the shape of `cre.measure/1`. Absent is None, never NaN."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["bandwidth", "training", "none"]
+Status = Literal["complete", "incomplete", "failed", "no-data"]
+
+LEDGER_CATEGORIES = (
+    "useful",
+    "rework",
+    "hang",
+    "checkpoint_blocking",
+    "schedule",
+    "reschedule",
+    "init",
+    "load",
+    "warmup",
+    "straggler",
+    "eval",
+    "other",
+)
+RATIOS = ("goodput", "ledger", "runtime", "strict_durable", "throughput_fraction")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFile:
+    """A measured input: path as given, size, digest."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfRow:
+    """One half of a table row: out-of-place or in-place. `wrong` is None when not checked."""
+
+    time_us: float | None
+    algbw_gbs: float | None
+    busbw_gbs: float | None
+    wrong: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandwidthRow:
+    """One printed row."""
+
+    size_bytes: int
+    count: int
+    dtype: str
+    redop: str | None
+    root: int | None
+    out_of_place: HalfRow | None
+    in_place: HalfRow | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfBounds:
+    """The footer's verdict on values."""
+
+    count: int
+    is_ok: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandwidthTable:
+    """One run of a collective benchmark."""
+
+    test: str | None
+    rows: tuple[BandwidthRow, ...]
+    avg_busbw_gbs: float | None
+    out_of_bounds: OutOfBounds | None
+    is_complete: bool
+    ranks: int | None
+    nccl_version: str | None
+    tool_version: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandwidthMeasurement:
+    """Every table of a log, the transport seen and the failure recognised."""
+
+    tables: tuple[BandwidthTable, ...] = ()
+    max_out_of_place_gbs: float | None = None
+    max_in_place_gbs: float | None = None
+    transport: tuple[str, ...] = ()
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One printed step line; `covers` is the number of optimizer steps it stands for."""
+
+    step: int
+    time_ns: int | None
+    step_time_s: float | None
+    tflops_per_gpu: float | None
+    loss: float | None
+    covers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRecord:
+    """One checkpoint line."""
+
+    event: Literal["save_start", "save_done", "load_start", "load_done"]
+    step: int | None
+    time_ns: int | None
+    duration_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSummary:
+    """Figures over the whole run; averages leave warm-up out."""
+
+    first_step: int | None
+    last_step: int | None
+    highest_step: int | None
+    step_records: int
+    avg_step_time_s: float | None
+    avg_tflops_per_gpu: float | None
+    interruptions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingMeasurement:
+    """Steps, checkpoints and the ledger of a training run."""
+
+    framework: str | None
+    steps: tuple[StepRecord, ...]
+    checkpoints: tuple[CheckpointRecord, ...]
+    attempts: int
+    failure: str | None
+    summary: TrainingSummary
+    ledger_s: Mapping[str, float]  # by LEDGER_CATEGORIES; sums to window_s
+    window_s: float | None
+    ratios: Mapping[str, float | None]  # by RATIOS
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """What could not be read, counted."""
+
+    lines_too_long: int = 0
+    undecodable_bytes: int = 0
+    unmatched_lines: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """The result of measuring one Job's logs. `reasons` say why it is not complete."""
+
+    kind: Kind
+    profile: str | None
+    status: Status
+    reasons: tuple[str, ...] = ()
+    bandwidth: BandwidthMeasurement | None = None
+    training: TrainingMeasurement | None = None
+    dropped: Dropped = field(default_factory=Dropped)
+    inputs: tuple[InputFile, ...] = ()

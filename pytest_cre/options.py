@@ -1,0 +1,235 @@
+"""Command line options and ini settings, read into one frozen `Settings`."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, cast
+
+import pytest
+
+from pytest_cre.errors import UsageProblem
+
+ClusterChoice = Literal["embedded", "kubernetes"]
+MissingLimit = Literal["skip", "fail", "record"]
+Keep = Literal["never", "failed", "always"]
+
+CLUSTERS: tuple[ClusterChoice, ...] = ("embedded", "kubernetes")
+DEFAULT_SCENARIO = "h100-8"
+SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What one run was asked to do."""
+
+    cluster: ClusterChoice
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    catalogs: tuple[Path, ...] = ()  # besides the shipped one
+    profiles: tuple[Path, ...] = ()  # besides the shipped ones
+    architecture: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    scale: str | None = None
+    nodes: tuple[str, ...] = ()
+    node_selector: str = ""
+    max_nodes: int | None = None
+    evidence_dir: Path | None = None
+    json_file: Path | None = None
+    junit_file: Path | None = None
+    missing_limit: MissingLimit = "skip"
+    keep: Keep = "never"
+    accepted_exclusions: tuple[str, ...] = ()
+    scenario: str = DEFAULT_SCENARIO
+    simulated_seed: int | None = None
+
+
+def positive_int(text: str) -> int:
+    """Return a whole number of at least 1, for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return value
+
+
+def whole_number(text: str) -> int:
+    """Return a whole number, for argparse."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}") from None
+
+
+def key_value(text: str) -> tuple[str, str]:
+    """Return the two sides of `KEY=VALUE`, for argparse."""
+    key, sign, value = text.partition("=")
+    if not key or not sign:
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE such as maxBytes=8G, got {text!r}")
+    return key, value
+
+
+def comma_list(text: str) -> tuple[str, ...]:
+    """Return the parts of a comma separated list, for argparse."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register every option and ini setting of the plugin."""
+    group = parser.getgroup("cre", "GPU cluster certification")
+    add = group.addoption
+
+    def both(name: str, ini: str, help_text: str, **kwargs: object) -> None:
+        add(name, help=f"{help_text} (ini: {ini})", **kwargs)
+        parser.addini(ini, help_text, default=None)
+
+    both("--cre-cluster", "cre_cluster", "Cluster to certify", choices=CLUSTERS, metavar="KIND")
+    add("--cre-kubeconfig", metavar="FILE", help="Kubeconfig of --cre-cluster kubernetes")
+    add("--cre-context", metavar="NAME", help="Context of the kubeconfig")
+    both("--cre-namespace", "cre_namespace", "Namespace to work in", metavar="NAME")
+    add(
+        "--cre-catalog",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="Folder with more catalog entries (repeatable; ini: cre_catalog)",
+    )
+    parser.addini("cre_catalog", "Folders with more catalog entries", type="paths", default=[])
+    add(
+        "--cre-profiles",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="Folder with more log profiles, architectures and limits (repeatable; ini: cre_profiles)",
+    )
+    parser.addini("cre_profiles", "Folders with more profiles", type="paths", default=[])
+    add("--cre-arch", metavar="NAME", help="GPU architecture to certify; default: by majority")
+    add(
+        "--cre-option",
+        action="append",
+        default=[],
+        type=key_value,
+        metavar="KEY=VALUE",
+        help="Value of a catalog option such as maxBytes=8G (repeatable)",
+    )
+    add("--cre-scale", metavar="SCALE", help="Run only the items of this scale")
+    add("--cre-nodes", type=comma_list, default=(), metavar="NAME,...", help="Use only these nodes")
+    both("--cre-node-selector", "cre_node_selector", "Label selector of nodes", metavar="SELECTOR")
+    add("--cre-max-nodes", type=positive_int, metavar="N", help="Use at most this many nodes")
+    add("--cre-evidence", metavar="DIR", help="Save specs, facts and raw logs in this folder")
+    add("--cre-json", metavar="FILE", help="Write the report as JSON")
+    add("--cre-junit", metavar="FILE", help="Write a JUnit file with one case per metric and group")
+    both(
+        "--cre-missing-limit",
+        "cre_missing_limit",
+        "Verdict of a figure that no limit applies to",
+        choices=("fail", "skip", "record"),
+        metavar="POLICY",
+    )
+    both(
+        "--cre-keep",
+        "cre_keep",
+        "When to keep a workload's objects",
+        choices=("never", "failed", "always"),
+        metavar="WHEN",
+    )
+    add(
+        "--cre-accept-excluded",
+        type=comma_list,
+        default=(),
+        metavar="REASON,...",
+        help="Reasons for which an excluded node does not make the run INCOMPLETE",
+    )
+    both("--cre-scenario", "cre_scenario", "Simulated hardware of the embedded cluster", metavar="NAME_OR_FILE")
+    add("--cre-simulated-seed", type=whole_number, metavar="N", help="Seed of simulated noise")
+
+
+def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings of this run; raises `UsageProblem` in one line."""
+    get = config.getoption
+
+    def either(name: str) -> str | None:
+        value = get(name) if get(name) is not None else config.getini(name)
+        return cast("str | None", value) or None
+
+    def choice(name: str, choices: Sequence[str], default: str) -> str:
+        value = either(name) or default
+        if value not in choices:
+            raise UsageProblem(
+                f"{name}: unknown value {value!r} in the ini file; choices: {', '.join(choices)}"
+            )
+        return value
+
+    kubeconfig = cast("str | None", get("cre_kubeconfig"))
+    given = either("cre_cluster")
+    if given is not None and given not in CLUSTERS:
+        raise UsageProblem(
+            f"cre_cluster: unknown value {given!r} in the ini file; choices: {', '.join(CLUSTERS)}"
+        )
+    if kubeconfig and get("cre_cluster") is None:
+        given = "kubernetes"  # naming a kubeconfig is a choice
+    cluster = cast("ClusterChoice", given or choose_cluster(os.environ if environ is None else environ))
+    for name in ("cre_kubeconfig", "cre_context"):
+        if get(name) and cluster != "kubernetes":
+            flag = "--" + name.replace("_", "-")
+            raise UsageProblem(f"{flag} belongs to --cre-cluster kubernetes, not to {cluster}")
+    if get("cre_scenario") and cluster != "embedded":
+        raise UsageProblem(f"--cre-scenario belongs to --cre-cluster embedded, not to {cluster}")
+    if kubeconfig and not Path(kubeconfig).is_file():
+        raise UsageProblem(f"--cre-kubeconfig: no such file: {kubeconfig}")
+
+    def paths(name: str) -> tuple[Path, ...]:
+        found = (*(Path(text) for text in get(name)), *config.getini(name))
+        for path in found:
+            if not path.exists():
+                raise UsageProblem(f"--{name.replace('_', '-')}: no such file or folder: {path}")
+        return found
+
+    def file(name: str) -> Path | None:
+        text = cast("str | None", get(name))
+        return Path(text).absolute() if text else None
+
+    return Settings(
+        cluster=cluster,
+        kubeconfig=kubeconfig,
+        context=get("cre_context"),
+        namespace=either("cre_namespace"),
+        catalogs=paths("cre_catalog"),
+        profiles=paths("cre_profiles"),
+        architecture=get("cre_arch"),
+        options=dict(get("cre_option")),
+        scale=get("cre_scale"),
+        nodes=tuple(get("cre_nodes")),
+        node_selector=either("cre_node_selector") or "",
+        max_nodes=get("cre_max_nodes"),
+        evidence_dir=file("cre_evidence"),
+        json_file=file("cre_json"),
+        junit_file=file("cre_junit"),
+        missing_limit=cast("MissingLimit", choice("cre_missing_limit", ("fail", "skip", "record"), "skip")),
+        keep=cast("Keep", choice("cre_keep", ("never", "failed", "always"), "never")),
+        accepted_exclusions=tuple(get("cre_accept_excluded")),
+        scenario=either("cre_scenario") or DEFAULT_SCENARIO,
+        simulated_seed=get("cre_simulated_seed"),
+    )
+
+
+def choose_cluster(environ: Mapping[str, str]) -> ClusterChoice:
+    """Return `embedded` where no cluster is configured; where one is, the user must say."""
+    home = Path(environ["HOME"]) / ".kube/config" if environ.get("HOME") else None
+    found = None
+    if environ.get("KUBECONFIG"):
+        found = "KUBECONFIG"
+    elif home and home.is_file():
+        found = str(home)
+    elif environ.get("KUBERNETES_SERVICE_HOST") and SERVICE_ACCOUNT_TOKEN.is_file():
+        found = "an in-cluster service account"
+    if found is None:
+        return "embedded"
+    raise UsageProblem(
+        f"--cre-cluster is needed because a cluster is configured ({found}): "
+        "'kubernetes' runs GPU Jobs there, 'embedded' simulates hardware on this machine"
+    )

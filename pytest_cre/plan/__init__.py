@@ -1,0 +1,1 @@
+"""Selection, groups and manifests: pure, from entry and inventory to plan."""

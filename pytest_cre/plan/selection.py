@@ -1,0 +1,204 @@
+"""Which nodes of the cluster a run uses, and why it leaves out the others."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pytest_cre.catalog.architecture import Architecture
+from pytest_cre.errors import UsageProblem
+from pytest_cre.evidence.model import Exclusion, NodeFacts
+from pytest_cre.formats.selector import parse_selector
+from pytest_cre.plan.model import Selection
+from pytest_cre.plan.taints import DEFAULT_TOLERATIONS, says_cordoned, says_not_ready, untolerated
+from pytest_cre.plan.wording import listed
+
+GPU_RESOURCE = "nvidia.com/gpu"
+GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
+
+
+def is_gpu_node(node: NodeFacts) -> bool:
+    """Return whether a label or an allocatable GPU says that the node has GPUs."""
+    return (
+        node.gpus_allocatable > 0
+        or node.gpu_product is not None
+        or node.labels.get(GPU_PRESENT_LABEL) == "true"
+    )
+
+
+def select_nodes(
+    nodes: Sequence[NodeFacts],
+    architectures: Mapping[str, Architecture],
+    *,
+    names: Sequence[str] = (),
+    selector: str = "",
+    architecture: str | None = None,
+    max_nodes: int | None = None,
+    gpus_per_node: int | None = None,
+    tolerations: Sequence[Mapping[str, str]] = DEFAULT_TOLERATIONS,
+) -> Selection:
+    """Return the GPU nodes to use, sorted by name, and every other GPU node with its reason.
+
+    Each node gets the first reason that holds, in this order: unselected (`selector`, then
+    `names`), tainted, cordoned, not-ready, no-gpu, minority-architecture, few-gpus,
+    over-max-nodes. `architecture` settles what otherwise the majority decides; nodes without a
+    product label then count as of that architecture. `gpus_per_node` None asks for what the
+    architecture has. Raises `UsageProblem` for a mistake in the arguments, for a cluster without
+    GPU nodes and for one that mixes simulated with real ones.
+    """
+    gpu_nodes = sorted((node for node in nodes if is_gpu_node(node)), key=lambda node: node.name)
+    _check_cluster(nodes, gpu_nodes)
+    _check_names(names, nodes, gpu_nodes)
+    if architecture is not None and architecture not in architectures:
+        raise UsageProblem(
+            f"unknown GPU architecture {architecture!r}; choices: {listed(sorted(architectures))}"
+        )
+    sieve = _Sieve(gpu_nodes)
+    matches = parse_selector(selector).matches
+    sieve.drop("unselected", lambda node: None if matches(node.labels) else f"not in {selector!r}")
+    if not sieve.kept:
+        raise UsageProblem(f"node selector {selector!r} matches none of {len(gpu_nodes)} GPU nodes")
+    sieve.drop(
+        "unselected", lambda node: "not among the nodes named" if names and node.name not in names else None
+    )
+    sieve.drop("tainted", lambda node: _taint_words(untolerated(node.taints, tolerations)))
+    sieve.drop("cordoned", lambda node: _cordon_words(node))
+    sieve.drop("not-ready", lambda node: _ready_words(node))
+    sieve.drop("no-gpu", lambda node: _gpu_words(node))
+    chosen = _keep_one_architecture(sieve, architectures, architecture)
+    needed = gpus_per_node or _usual_gpus(sieve.kept, architectures.get(chosen or ""))
+    sieve.drop(
+        "few-gpus",
+        lambda node: f"{node.gpus_allocatable} of {needed} GPUs allocatable"
+        if node.gpus_allocatable < needed
+        else None,
+    )
+    if max_nodes is not None:
+        used = {node.name for node in sieve.kept[:max_nodes]}
+        sieve.drop(
+            "over-max-nodes", lambda node: f"more than {max_nodes} nodes" if node.name not in used else None
+        )
+    return Selection(
+        nodes=tuple(sieve.kept),
+        excluded=tuple(sorted(sieve.excluded, key=lambda each: each.node)),
+        architecture=chosen,
+        is_simulated=gpu_nodes[0].is_simulated,
+    )
+
+
+class _Sieve:
+    """Nodes kept so far, and those dropped with their first reason."""
+
+    def __init__(self, nodes: Iterable[NodeFacts]) -> None:
+        self.kept = list(nodes)
+        self.excluded: list[Exclusion] = []
+
+    def drop(self, reason: str, words: Callable[[NodeFacts], str | None]) -> None:
+        """Drop every node for which `words` has something to say."""
+        kept = []
+        for node in self.kept:
+            message = words(node)
+            if message is None:
+                kept.append(node)
+            else:
+                self.excluded.append(Exclusion(node=node.name, reason=reason, message=message))
+        self.kept = kept
+
+
+def _check_cluster(nodes: Sequence[NodeFacts], gpu_nodes: Sequence[NodeFacts]) -> None:
+    if not gpu_nodes:
+        raise UsageProblem(
+            f"no GPU node in the cluster: none of its {len(nodes)} nodes allocates {GPU_RESOURCE} "
+            f"or carries the label {GPU_PRESENT_LABEL}=true"
+        )
+    simulated = [node.name for node in gpu_nodes if node.is_simulated]
+    real = [node.name for node in gpu_nodes if not node.is_simulated]
+    if simulated and real:
+        raise UsageProblem(
+            f"the cluster mixes simulated GPU nodes ({listed(simulated, 3)}) with real ones "
+            f"({listed(real, 3)}); a certification needs one kind"
+        )
+
+
+def _check_names(
+    names: Sequence[str], nodes: Sequence[NodeFacts], gpu_nodes: Sequence[NodeFacts]
+) -> None:
+    gpu_names = [node.name for node in gpu_nodes]
+    for name in names:
+        if name not in gpu_names:
+            problem = "has no GPU" if any(node.name == name for node in nodes) else "does not exist"
+            raise UsageProblem(f"node {name!r} {problem}; GPU nodes: {listed(gpu_names)}")
+
+
+def _taint_words(taints: tuple[str, ...]) -> str | None:
+    return f"taint not tolerated: {', '.join(taints)}" if taints else None
+
+
+def _cordon_words(node: NodeFacts) -> str | None:
+    is_cordoned = node.is_cordoned or says_cordoned(node.taints)
+    return "cordoned: spec.unschedulable is true" if is_cordoned else None
+
+
+def _ready_words(node: NodeFacts) -> str | None:
+    is_ready = node.is_ready and not says_not_ready(node.taints)
+    return None if is_ready else "the condition Ready is not True"
+
+
+def _gpu_words(node: NodeFacts) -> str | None:
+    return None if node.gpus_allocatable > 0 else f"no {GPU_RESOURCE} is allocatable"
+
+
+def _architecture_of(node: NodeFacts, architectures: Mapping[str, Architecture]) -> str | None:
+    """Return the name of the node's architecture, or None where no product label tells it."""
+    for architecture in sorted(architectures.values(), key=lambda each: each.name):
+        if node.gpu_product in architecture.product_labels:
+            return architecture.name
+    return None
+
+
+def _keep_one_architecture(
+    sieve: _Sieve, architectures: Mapping[str, Architecture], asked: str | None
+) -> str | None:
+    """Drop the nodes of all architectures but one; return its name, None where none is known."""
+    of = {node.name: _architecture_of(node, architectures) for node in sieve.kept}
+    if asked is not None:
+        for node in sieve.kept:
+            if node.gpu_product is None:
+                of[node.name] = asked
+        if sieve.kept and asked not in of.values():
+            found = sorted({node.gpu_product or "" for node in sieve.kept})
+            raise UsageProblem(f"no node is of architecture {asked!r}; products: {listed(found)}")
+        chosen: str | None = asked
+    else:
+        chosen = _majority([name for node in sieve.kept if (name := of[node.name]) is not None])
+    if chosen is None:
+        # Products that no architecture knows: one of them at a time, so that a group is of a kind.
+        usual = _majority([node.gpu_product or "" for node in sieve.kept])
+        sieve.drop("minority-architecture", lambda node: _minority_words(node, usual or "", usual))
+        return None
+    sieve.drop(
+        "minority-architecture",
+        lambda node: None if of[node.name] == chosen else _other_words(node, of[node.name], chosen),
+    )
+    return chosen
+
+
+def _minority_words(node: NodeFacts, usual: str, _: str | None) -> str | None:
+    own = node.gpu_product or ""
+    return None if own == usual else f"{own or 'no product label'}; the run uses {usual or 'nodes without one'}"
+
+
+def _other_words(node: NodeFacts, own: str | None, chosen: str) -> str:
+    return f"{own or node.gpu_product or 'no product label'}; the run uses {chosen}"
+
+
+def _majority(values: Sequence[str]) -> str | None:
+    """Return the commonest value; of several, the one that comes first in the sequence."""
+    counts = Counter(values)  # keeps the order of first appearance
+    return max(counts, key=lambda value: counts[value]) if counts else None
+
+
+def _usual_gpus(nodes: Sequence[NodeFacts], architecture: Architecture | None) -> int:
+    """Return the GPUs that every node must have: the architecture's, else the commonest number."""
+    if architecture is not None:
+        return architecture.gpus_per_node
+    counts = Counter(node.gpus_allocatable for node in nodes)
+    return max(counts, key=lambda gpus: (counts[gpus], gpus)) if counts else 1

@@ -1,0 +1,1 @@
+"""Verdicts to text: terminal, JUnit, JSON. Pure."""

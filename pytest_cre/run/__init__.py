@@ -1,0 +1,1 @@
+"""Workflows on a cluster: created, watched, timed, captured, cleaned up."""

@@ -1,0 +1,285 @@
+"""What one pytest run knows: settings, catalog, items, verdicts. Lives under one StashKey."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from pytest_cre import items as item_rules
+from pytest_cre.errors import CreError, UsageProblem
+from pytest_cre.interrupt import turn_signals_into_interrupts
+from pytest_cre.items import MARKER, EntryCase
+from pytest_cre.options import Settings, read_settings
+from pytest_cre.results import WorkflowRun
+
+if TYPE_CHECKING:
+    from pytest_cre.campaign import Campaign
+    from pytest_cre.catalog.loader import Catalog
+    from pytest_cre.judge.verdict import Code, ItemVerdict
+    from pytest_cre.report.model import ItemReport, RunReport
+
+MARKER_HELP = (
+    f"{MARKER}(*patterns, unless=()): run the catalog entries that match on a GPU cluster; "
+    "opt-in: selected by -m certification or by the path of the suites"
+)
+REPORT_ATTRIBUTE = "cre"  # a plain dict on the teardown report, so that it crosses xdist
+
+
+@dataclass(slots=True, kw_only=True)
+class ItemState:
+    """What is known of one item while it runs."""
+
+    run: WorkflowRun | None = None
+    verdict: "ItemVerdict | None" = None
+    figures: list[tuple[str, float, str]] = field(default_factory=list)
+    code: "Code" = "pass"
+    text: str = ""  # what pytest shows of it
+    started_s: float = 0.0
+
+
+SESSION_KEY = pytest.StashKey["CertificationSession"]()
+STATE_KEY = pytest.StashKey[ItemState]()
+
+
+def session_of(config: pytest.Config) -> "CertificationSession":
+    """Return the session of this pytest run."""
+    return config.stash[SESSION_KEY]
+
+
+def configure(config: pytest.Config) -> "CertificationSession":
+    """Decide whether this run certifies and load what it needs; a mistake ends it here."""
+    session = config.stash[SESSION_KEY] = CertificationSession(config)
+    if session.is_asked_for:
+        with usage_errors():
+            session.load()
+    return session
+
+
+def unconfigure(config: pytest.Config) -> None:
+    """Close whatever is still open; the last chance to clean up."""
+    session = config.stash.get(SESSION_KEY, None)
+    if session is not None:
+        session.close()
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn a user's mistake into pytest's usage error: one line, exit code 4."""
+    try:
+        yield
+    except UsageProblem as problem:
+        raise pytest.UsageError(str(problem)) from None
+
+
+class CertificationSession:
+    """One pytest run. Cheap to make; what it needs is loaded only where certification was asked."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.is_asked_for = item_rules.is_asked_for(config)
+        self.settings: Settings
+        self.catalog: Catalog
+        self.campaign: Campaign
+        self.problems: list[UsageProblem] = []
+        self.planned: list[str] = []  # node ids
+        self.reports: dict[str, ItemReport] = {}  # by node id, in the order they ended
+        self.report: RunReport | None = None
+        self._restore_signals: Callable[[], None] = lambda: None
+
+    def load(self) -> None:
+        """Read settings and catalog; raises `UsageProblem` in one line."""
+        from pytest_cre.campaign import Campaign
+        from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_suites
+        from pytest_cre.catalog.options import check_options
+
+        self.settings = read_settings(self.config)
+        catalog = load_catalog(
+            suites=(shipped_suites(), *self.settings.catalogs),
+            profiles=(shipped_profiles(), *self.settings.profiles),
+        )
+        entries = list(catalog.entries.values())
+        self.config.hook.pytest_cre_modify_entries(config=self.config, entries=entries)
+        self.catalog = catalog.with_entries(entries)
+        self.catalog.check_architecture(self.settings.architecture)
+        check_options(self.catalog, self.settings.options)
+        self.campaign = Campaign(self.settings, self.catalog)
+        self._restore_signals = turn_signals_into_interrupts()
+
+    # Collection
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """Give a test function marked `certification` its entries, one item each."""
+        marker = metafunc.definition.get_closest_marker(MARKER)
+        if marker is None or "cre_entry" not in metafunc.fixturenames:
+            return
+        cases: list[EntryCase] = []
+        if self.is_asked_for:
+            try:
+                cases = item_rules.cases_of(self.catalog, marker, scale=self.settings.scale)
+                ids = item_rules.case_ids(cases)
+            except UsageProblem as problem:
+                # Raised here it would become a traceback; `select` ends the run in one line.
+                self.problems.append(problem)
+        if cases:
+            metafunc.parametrize("cre_entry", cases, indirect=True, ids=ids)
+        else:
+            metafunc.parametrize("cre_entry", [None], indirect=True, ids=[item_rules.NO_ENTRY_ID])
+
+    def select(self, items: list[pytest.Item]) -> None:
+        """Take out the items that were not asked for or have no entry."""
+        for problem in self.problems:
+            raise pytest.UsageError(str(problem))
+        kept, dropped = [], []
+        for item in items:
+            is_marked = item.get_closest_marker(MARKER) is not None
+            has_no_entry = _case_of(item) is None and "cre_entry" in getattr(item, "fixturenames", ())
+            (dropped if is_marked and (not self.is_asked_for or has_no_entry) else kept).append(item)
+        if dropped:
+            items[:] = kept
+            self.config.hook.pytest_deselected(items=dropped)
+
+    def plan(self, items: list[pytest.Item]) -> None:
+        """Remember which items this run promises to certify."""
+        self.planned = [item.nodeid for item in items if item.get_closest_marker(MARKER)]
+
+    # Running
+
+    def open(self) -> None:
+        """Start the local cluster that the settings name, if anything is to be run."""
+        if self.planned and not self.config.option.collectonly:
+            with usage_errors():
+                self.campaign.open()
+
+    def case_of(self, request: pytest.FixtureRequest) -> EntryCase:
+        """Return what the requesting item runs."""
+        case = _case_of(request.node)
+        if case is None:
+            raise UsageProblem(
+                f"{request.node.nodeid}: cre_ fixtures of an entry need a test function with "
+                f"@pytest.mark.{MARKER}('domain/variant')"
+            )
+        return case
+
+    def run(self, item: pytest.Item, case: EntryCase) -> WorkflowRun:
+        """Run the item's entry; what kept it from running ends the item here, in set-up."""
+        state = self._state(item)
+
+        def modify(manifests: list[dict[str, object]]) -> None:
+            self.config.hook.pytest_cre_modify_manifests(
+                config=self.config, entry=case.entry, manifests=manifests
+            )
+
+        try:
+            evidence = self.campaign.run(case, modify)
+        except CreError as problem:
+            self._end(state, "error", str(problem))
+        state.run = self.campaign.measure(case, evidence, lambda: self._demand_complete(state))
+        state.evidence_verdict = self.campaign.judge(state.run, with_limits=False)
+        if state.evidence_verdict.code in ("error", "unmet", "not-applicable"):
+            self._end_with(state, state.evidence_verdict)
+        return state.run
+
+    def check(self, item: pytest.Item, run: WorkflowRun) -> None:
+        """End the item with its verdict by the limits, unless that is a pass."""
+        __tracebackhide__ = True
+        state = self._state(item)
+        state.verdict = self.campaign.judge(run, with_limits=True)
+        if state.verdict.code != "pass":
+            self._end_with(state, state.verdict)
+
+    def record(self, item: pytest.Item, name: str, value: float, unit: str) -> None:
+        """Add a figure of the user's own to the item's report."""
+        self._state(item).figures.append((str(name), float(value), str(unit)))
+
+    @contextmanager
+    def interrupts_named(self, item: pytest.Item) -> Iterator[None]:
+        """Give an interrupted item a report of its own; pytest would write one without a name."""
+        self._state(item).started_s = time.monotonic()
+        try:
+            yield
+        except KeyboardInterrupt:
+            if item.get_closest_marker(MARKER) and item.nodeid not in self.reports:
+                self._report_interrupt(item)
+            raise
+
+    def _demand_complete(self, state: ItemState) -> None:
+        """End the item when its evidence is incomplete or the workload failed."""
+        __tracebackhide__ = True
+        verdict = state.evidence_verdict
+        if verdict is not None and verdict.code in ("fail", "inconclusive", "error"):
+            self._end_with(state, verdict)
+
+    def _end_with(self, state: ItemState, verdict: "ItemVerdict") -> NoReturn:
+        __tracebackhide__ = True
+        self._end(state, verdict.code, self.campaign.text_of(verdict, state.run))
+
+    def _end(self, state: ItemState, code: "Code", text: str) -> NoReturn:
+        """End the item with a verdict that is not a pass; the text is the whole report of it."""
+        __tracebackhide__ = True
+        state.code, state.text = code, text
+        if code in ("unmet", "no-limit", "not-applicable"):
+            pytest.skip(text)
+        pytest.fail(text, pytrace=False)
+
+    def _state(self, item: pytest.Item) -> ItemState:
+        return item.stash.setdefault(STATE_KEY, ItemState())
+
+    # Reports
+
+    def add_properties(self, item: pytest.Item, when: str) -> None:
+        """Put the verdict's figures on the item, for pytest's own JUnit file."""
+        if when == "teardown" and item.get_closest_marker(MARKER):
+            from pytest_cre.report.junit import case_properties
+
+            item.user_properties.extend(case_properties(self._item_report(item)))
+
+    def complete_report(self, item: pytest.Item, report: pytest.TestReport) -> pytest.TestReport:
+        """Note the outcome of a phase; a pass without complete evidence becomes a failure."""
+        if item.get_closest_marker(MARKER) is None:
+            return report
+        state = self._state(item)
+        verdict = state.verdict or state.evidence_verdict
+        if report.when == "call" and report.passed and verdict is not None:
+            if verdict.code in ("fail", "inconclusive", "error"):
+                report.outcome = "failed"
+                state.code, state.text = verdict.code, self.campaign.text_of(verdict, state.run)
+                report.longrepr = state.text
+        if report.failed and state.code in PASSED_OR_SKIPPED:
+            state.code = "fail" if report.when == "call" else "error"
+            state.text = report.longreprtext
+        elif report.skipped and state.code == "pass":
+            state.code, state.text = "unmet", report.longreprtext
+        if report.when == "teardown":
+            setattr(report, REPORT_ATTRIBUTE, self._item_report(item).to_dict())
+        return report
+
+    def collect(self, report: pytest.TestReport) -> None:
+        """Take what a finished item reported, from this process or a worker's."""
+        plain = getattr(report, REPORT_ATTRIBUTE, None)
+        if plain is not None:
+            from pytest_cre.report.model import ItemReport
+
+            self.reports[report.nodeid] = ItemReport.from_dict(plain)
+
+    def header_lines(self) -> list[str]:
+        """Return the lines of pytest's header."""
+        from pytest_cre.report.terminal import header_lines
+
+        return header_lines(self.settings, self.catalog)
+
+    def finish(self, session: pytest.Session) -> None:
+        """Clean up, come to the run's result, write the files, set the exit code."""
+        if not self.planned:
+            return
+        leftovers = self.campaign.sweep()
+        self.report = self.campaign.report(
+            items=tuple(self.reports.values()), planned=self.planned, leftovers=leftovers
+        )
+        self._write_files(self.report)
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            code = EXIT_CODES[self.report.result]
+            if code != 0 and session.exitstatus != pytest.ExitCode.TESTS_FAILED:
+                session.exitstatus = code

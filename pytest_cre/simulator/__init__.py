@@ -1,0 +1,1 @@
+"""Simulated GPU nodes for any Kubernetes API server."""

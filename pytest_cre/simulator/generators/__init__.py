@@ -1,0 +1,1 @@
+"""What simulated containers write: benchmarks and trainings on modelled hardware."""
