@@ -144,7 +144,12 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="REASON,...",
         help="Reasons for which an excluded node does not make the run INCOMPLETE",
     )
-    both("--cre-scenario", "cre_scenario", "Simulated hardware of the embedded cluster", metavar="NAME_OR_FILE")
+    both(
+        "--cre-scenario",
+        "cre_scenario",
+        "Simulated hardware of the embedded cluster",
+        metavar="NAME_OR_FILE",
+    )
     add("--cre-simulated-seed", type=whole_number, metavar="N", help="Seed of simulated noise")
 
 
@@ -172,7 +177,9 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         )
     if kubeconfig and get("cre_cluster") is None:
         given = "kubernetes"  # naming a kubeconfig is a choice
-    cluster = cast("ClusterChoice", given or choose_cluster(os.environ if environ is None else environ))
+    cluster = cast(
+        "ClusterChoice", given or choose_cluster(os.environ if environ is None else environ)
+    )
     for name in ("cre_kubeconfig", "cre_context"):
         if get(name) and cluster != "kubernetes":
             flag = "--" + name.replace("_", "-")
@@ -209,7 +216,9 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         evidence_dir=file("cre_evidence"),
         json_file=file("cre_json"),
         junit_file=file("cre_junit"),
-        missing_limit=cast("MissingLimit", choice("cre_missing_limit", ("fail", "skip", "record"), "skip")),
+        missing_limit=cast(
+            "MissingLimit", choice("cre_missing_limit", ("fail", "skip", "record"), "skip")
+        ),
         keep=cast("Keep", choice("cre_keep", ("never", "failed", "always"), "never")),
         accepted_exclusions=tuple(get("cre_accept_excluded")),
         scenario=either("cre_scenario") or DEFAULT_SCENARIO,

@@ -272,14 +272,27 @@ class CertificationSession:
 
     def finish(self, session: pytest.Session) -> None:
         """Clean up, come to the run's result, write the files, set the exit code."""
-        if not self.planned:
+        if not self.planned or self.config.option.collectonly:
             return
-        leftovers = self.campaign.sweep()
-        self.report = self.campaign.report(
-            items=tuple(self.reports.values()), planned=self.planned, leftovers=leftovers
-        )
+        self.report = self.campaign.conclude(tuple(self.reports.values()), self.planned)
         self._write_files(self.report)
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            code = EXIT_CODES[self.report.result]
-            if code != 0 and session.exitstatus != pytest.ExitCode.TESTS_FAILED:
-                session.exitstatus = code
+            only_ours = session.testsfailed == 0 or self.report.result != "PASSED"
+            if only_ours:
+                session.exitstatus = self.report.exit_code
+
+    def write_summary(self, terminal: pytest.TerminalReporter) -> None:
+        """Write the certification's own section of the terminal summary."""
+        if self.report is None or terminal.no_summary:
+            return
+        from pytest_cre.report.terminal import summary_lines
+
+        terminal.section("certification")
+        for line, markup in summary_lines(self.report):
+            terminal.write_line(line, **markup)
+
+    def close(self) -> None:
+        """End what was started; safe to call twice and after any failure."""
+        if self.is_asked_for and hasattr(self, "campaign"):
+            self.campaign.close()
+        self._restore_signals()

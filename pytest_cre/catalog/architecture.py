@@ -1,5 +1,6 @@
 """GPU architectures: how they are recognised and what they are judged by."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_cre.catalog.limit import Limit
@@ -15,3 +16,13 @@ class Architecture:
     nics_per_node: int
     limits: tuple[Limit, ...] = ()
     place: str = ""
+
+
+def architecture_of(
+    product_label: str | None, architectures: Mapping[str, Architecture]
+) -> str | None:
+    """Return the name of the architecture that has this product label, or None."""
+    for name, architecture in sorted(architectures.items()):
+        if product_label in architecture.product_labels:
+            return name
+    return None

@@ -8,6 +8,7 @@ Metric = Literal["busbw", "goodput", "step_time", "tflops_per_gpu"]
 Operator = Literal[">=", "<="]
 Tier = Literal["published", "site", "physics", "simulated"]
 Statistic = Literal["max", "at-size", "value"]
+Fabric = Literal["infiniband", "roce", "efa", "tcpxo", "socket", "nvlink"]
 
 UNITS: Mapping[Metric, str] = {
     "busbw": "GB/s",
@@ -41,6 +42,7 @@ class Limit:
     scale: str | None = None
     min_nodes: int | None = None
     max_nodes: int | None = None
-    fabric: str | None = None
+    fabric: Fabric | None = None
     size_bytes: int | None = None
+    note: str = ""  # how the value was derived, and why it applies where it does
     place: str = ""

@@ -5,7 +5,13 @@ import sys
 from collections.abc import Sequence
 
 from pytest_cre import __version__
-from pytest_cre.errors import CatalogProblem, ClusterProblem, CreError, EvidenceProblem, UsageProblem
+from pytest_cre.errors import (
+    CatalogProblem,
+    ClusterProblem,
+    CreError,
+    EvidenceProblem,
+    UsageProblem,
+)
 
 COMMANDS = ("measure", "lint", "cluster", "cleanup", "rbac", "simulate")
 

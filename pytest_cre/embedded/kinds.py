@@ -8,7 +8,7 @@ from typing import Any
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Kind:
     """One served resource type; `group` is empty for the core group."""
 
@@ -95,7 +95,9 @@ SERVICE = Kind(
     returns_deleted=True,
     creates_on_replace=True,
 )
-CONFIG_MAP = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", short_names=("cm",))
+CONFIG_MAP = Kind(
+    group="", version="v1", kind="ConfigMap", plural="configmaps", short_names=("cm",)
+)
 SECRET = Kind(group="", version="v1", kind="Secret", plural="secrets")
 SERVICE_ACCOUNT = Kind(
     group="",
@@ -106,7 +108,12 @@ SERVICE_ACCOUNT = Kind(
     returns_deleted=True,
 )
 EVENT = Kind(
-    group="", version="v1", kind="Event", plural="events", short_names=("ev",), creates_on_replace=True
+    group="",
+    version="v1",
+    kind="Event",
+    plural="events",
+    short_names=("ev",),
+    creates_on_replace=True,
 )
 ENDPOINTS = Kind(
     group="",

@@ -100,6 +100,13 @@ def conflict(kind: Kind, name: str, why: str, subresource: str = "") -> ApiError
     )
 
 
+def failed_precondition(kind: Kind, name: str, why: str) -> ApiError:
+    """409 for a deletion whose precondition does not hold; these messages name the kind."""
+    error = conflict(kind, name, why)
+    message = f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {why}'
+    return ApiError(409, "Conflict", message, {**(error.details or {}), "kind": kind.kind})
+
+
 def modified(kind: Kind, name: str) -> ApiError:
     """409 for a write based on an outdated version."""
     why = (
@@ -126,12 +133,20 @@ def bad_request(message: str) -> ApiError:
 
 def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> ApiError:
     """422 for an object whose fields break a rule; `causes` is not empty."""
+    causes = list(dict.fromkeys(causes))
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: Json = {"name": name, "group": kind.group, "kind": kind.kind}
     details = {key: value for key, value in details.items() if value}
     details["causes"] = _causes(causes)
     return ApiError(422, "Invalid", f'{kind.qualified_kind} "{name}" is invalid: {text}', details)
+
+
+def invalid_options(name: str, cause: Cause) -> ApiError:
+    """422 for options of a request, such as ListOptions."""
+    details = {"group": "meta.k8s.io", "kind": name, "causes": _causes([cause])}
+    text = f'{name}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}'
+    return ApiError(422, "Invalid", text, details)
 
 
 def expired(message: str) -> ApiError:
@@ -151,13 +166,17 @@ def internal(message: str) -> ApiError:
 
 def _causes(causes: Sequence[Cause]) -> list[Json]:
     return [
-        {key: value for key, value in (("reason", c.reason), ("message", c.message), ("field", c.field)) if value}
+        {
+            key: value
+            for key, value in (("reason", c.reason), ("message", c.message), ("field", c.field))
+            if value
+        }
         for c in causes
     ]
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """A field that must be given."""
+    """Say that a field must be given."""
     return Cause(
         reason="FieldValueRequired",
         message=f"Required value: {detail}" if detail else "Required value",
@@ -166,7 +185,7 @@ def required(field: str, detail: str = "") -> Cause:
 
 
 def invalid_value(field: str, value: object, detail: str) -> Cause:
-    """A field whose value breaks a rule."""
+    """Say that a field's value breaks a rule."""
     shown = f'"{value}"' if isinstance(value, str) else f"{value}"
     return Cause(
         reason="FieldValueInvalid", message=f"Invalid value: {shown}: {detail}", field=field
@@ -174,7 +193,7 @@ def invalid_value(field: str, value: object, detail: str) -> Cause:
 
 
 def unsupported_value(field: str, value: object, choices: Sequence[str]) -> Cause:
-    """A field whose value is none of the allowed ones."""
+    """Say that a field's value is none of the allowed ones."""
     allowed = ", ".join(f'"{choice}"' for choice in choices)
     return Cause(
         reason="FieldValueNotSupported",
@@ -184,5 +203,5 @@ def unsupported_value(field: str, value: object, choices: Sequence[str]) -> Caus
 
 
 def forbidden_value(field: str, detail: str) -> Cause:
-    """A field that may not be given or changed here."""
+    """Say that a field may not be given or changed here."""
     return Cause(reason="FieldValueForbidden", message=f"Forbidden: {detail}", field=field)

@@ -8,7 +8,6 @@ import json
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from pytest_cre.embedded.kinds import Json, Kind
@@ -34,9 +33,9 @@ class Record:
     def encoded(self) -> bytes:
         """The object's JSON text without kind and apiVersion, as it stands in lists."""
         if self._encoded is None:
-            self._encoded = json.dumps(
-                self.obj, ensure_ascii=False, separators=(",", ":")
-            ).encode("utf-8", "surrogatepass")
+            self._encoded = json.dumps(self.obj, ensure_ascii=False, separators=(",", ":")).encode(
+                "utf-8", "replace"
+            )
         return self._encoded
 
     @property
@@ -56,18 +55,33 @@ class Record:
         return obj
 
 
-@dataclass(frozen=True, slots=True)
 class Change:
     """One step of the history; for DELETED the record is the last state under the new version."""
 
-    type: ChangeType
-    record: Record
-    previous: Record | None
+    __slots__ = ("_line", "previous", "record", "type")
+
+    def __init__(self, change_type: ChangeType, record: Record, previous: Record | None) -> None:
+        self.type = change_type
+        self.record = record
+        self.previous = previous
+        self._line: bytes | None = None
 
     @property
     def version(self) -> int:
         """The version that this change made."""
         return self.record.version
+
+    @property
+    def line(self) -> bytes:
+        """The change as a watch sends it; encoded once for all watchers."""
+        if self._line is None:
+            self._line = event_line(self.type, self.record.encoded_alone)
+        return self._line
+
+
+def event_line(event_type: str, encoded_object: bytes) -> bytes:
+    """Give one line of a watch."""
+    return b'{"type":"' + event_type.encode() + b'","object":' + encoded_object + b"}\n"
 
 
 class HistoryGoneError(Exception):
@@ -121,14 +135,15 @@ class Store:
         self._publish(Change("ADDED" if previous is None else "MODIFIED", record, previous))
         return record
 
-    def remove(self, kind: Kind, key: Key) -> Record:
-        """Take an object out; raises KeyError where it does not exist."""
+    def remove(self, kind: Kind, key: Key, last: Json | None = None) -> Record:
+        """Take an object out, `last` being its final state; raises KeyError when it is absent."""
         previous = self._records[kind].pop(key)
+        obj = previous.obj if last is None else last
         keys = self._keys[kind]
         del keys[bisect_left(keys, key)]
         self.version += 1
-        metadata = {**previous.obj["metadata"], "resourceVersion": str(self.version)}
-        record = Record(kind, key, {**previous.obj, "metadata": metadata}, self.version)
+        metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
+        record = Record(kind, key, {**obj, "metadata": metadata}, self.version)
         self._publish(Change("DELETED", record, previous))
         return record
 

@@ -3,8 +3,13 @@
 Times are integer UTC nanoseconds. A `None` time keeps the order of lines but no duration.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from math import isnan
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from array import array
 
 EventKind = Literal[
     "window_open",
@@ -48,7 +53,9 @@ KIND_RANK: dict[EventKind, int] = {
 class TrainingEvent:
     """One thing that happened, with where its time comes from.
 
-    `covers` and `step_time_s` belong to steps; `until_ns` to gaps; `reason` to aborts.
+    `covers`, `step_time_s`, `samples` (consumed so far) and `skipped` (iterations without an update,
+    counted on this line) belong to steps; `until_ns` to gaps; `reason` to aborts; `gpus` to
+    window_open and proc_start: the number held from then on.
     """
 
     kind: EventKind
@@ -65,3 +72,67 @@ class TrainingEvent:
     duration_s: float | None = None
     until_ns: int | None = None
     reason: str | None = None
+    samples: int | None = None
+    skipped: int | None = None
+    gpus: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRun:
+    """Step lines of one stream, a column each: what as many TrainingEvents of kind step say, in 32 bytes a step.
+
+    `numbers` rise strictly and `times_ns` never fall, both `array("q")`; in the others, `array("d")`, NaN
+    stands for what was not printed. `skipped` is the sum over the lines, `samples` the last number printed.
+    """
+
+    numbers: "array[int]"
+    times_ns: "array[int]"
+    step_times_s: "array[float]"
+    tflops: "array[float]"
+    stream: str = ""
+    attempt: int | None = None
+    seq: int = 0  # of the first line
+    t_source: TimeSource = "app"
+    skipped: int = 0
+    samples: int | None = None
+    covers: int | None = None  # of the first line
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[TrainingEvent]:
+        """Yield the steps one by one; the last one carries the counts."""
+        last = len(self.numbers) - 1
+        for at, number in enumerate(self.numbers):
+            step_time_s, tflops = self.step_times_s[at], self.tflops[at]
+            yield TrainingEvent(
+                kind="step",
+                t_ns=self.times_ns[at],
+                t_source=self.t_source,
+                step=number,
+                attempt=self.attempt,
+                stream=self.stream,
+                seq=self.seq + at if self.seq else 0,
+                covers=None if at else self.covers,
+                step_time_s=None if isnan(step_time_s) else step_time_s,
+                tflops_per_gpu=None if isnan(tflops) else tflops,
+                samples=self.samples if at == last else None,
+                skipped=self.skipped if at == last else None,
+            )
+
+    def part(self, first: int, end: int) -> "StepRun":
+        """Return the lines from index `first` up to, not including, `end`."""
+        is_last = end >= len(self.numbers)
+        return StepRun(
+            numbers=self.numbers[first:end],
+            times_ns=self.times_ns[first:end],
+            step_times_s=self.step_times_s[first:end],
+            tflops=self.tflops[first:end],
+            stream=self.stream,
+            attempt=self.attempt,
+            seq=self.seq + first if self.seq else 0,
+            t_source=self.t_source,
+            skipped=self.skipped if is_last else 0,
+            samples=self.samples if is_last else None,
+            covers=None if first else self.covers,
+        )

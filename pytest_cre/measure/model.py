@@ -122,6 +122,7 @@ class TrainingSummary:
     avg_step_time_s: float | None
     avg_tflops_per_gpu: float | None
     interruptions: int
+    warmup_records: int = 0  # printed records that the averages leave out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

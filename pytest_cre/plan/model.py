@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
-from pytest_cre.evidence.model import Exclusion, NodeFacts
+from pytest_cre.evidence.model import Exclusion, NodeFacts, Problem
 
 RUN_LABEL = "cre.pytest.org/run"
 ENTRY_LABEL = "cre.pytest.org/entry"
@@ -59,3 +59,4 @@ class WorkflowPlan:
     groups: tuple[GroupPlan, ...]
     excluded: tuple[Exclusion, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()  # why there is no group to run

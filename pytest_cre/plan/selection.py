@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pytest_cre.catalog.architecture import Architecture
 from pytest_cre.errors import UsageProblem
 from pytest_cre.evidence.model import Exclusion, NodeFacts
-from pytest_cre.formats.selector import parse_selector
+from pytest_cre.formats.selector import SelectorProblem, parse_selector
 from pytest_cre.plan.model import Selection
 from pytest_cre.plan.taints import DEFAULT_TOLERATIONS, says_cordoned, says_not_ready, untolerated
 from pytest_cre.plan.wording import listed
@@ -51,30 +51,37 @@ def select_nodes(
         raise UsageProblem(
             f"unknown GPU architecture {architecture!r}; choices: {listed(sorted(architectures))}"
         )
+    try:
+        matches = parse_selector(selector).matches
+    except SelectorProblem as problem:
+        raise UsageProblem(f"nodes: {problem}") from problem
     sieve = _Sieve(gpu_nodes)
-    matches = parse_selector(selector).matches
     sieve.drop("unselected", lambda node: None if matches(node.labels) else f"not in {selector!r}")
     if not sieve.kept:
         raise UsageProblem(f"node selector {selector!r} matches none of {len(gpu_nodes)} GPU nodes")
     sieve.drop(
-        "unselected", lambda node: "not among the nodes named" if names and node.name not in names else None
+        "unselected",
+        lambda node: "not among the nodes named" if names and node.name not in names else None,
     )
     sieve.drop("tainted", lambda node: _taint_words(untolerated(node.taints, tolerations)))
-    sieve.drop("cordoned", lambda node: _cordon_words(node))
-    sieve.drop("not-ready", lambda node: _ready_words(node))
-    sieve.drop("no-gpu", lambda node: _gpu_words(node))
+    sieve.drop("cordoned", _cordon_words)
+    sieve.drop("not-ready", _ready_words)
+    sieve.drop("no-gpu", _gpu_words)
     chosen = _keep_one_architecture(sieve, architectures, architecture)
     needed = gpus_per_node or _usual_gpus(sieve.kept, architectures.get(chosen or ""))
     sieve.drop(
         "few-gpus",
-        lambda node: f"{node.gpus_allocatable} of {needed} GPUs allocatable"
-        if node.gpus_allocatable < needed
-        else None,
+        lambda node: (
+            f"{node.gpus_allocatable} of {needed} GPUs allocatable"
+            if node.gpus_allocatable < needed
+            else None
+        ),
     )
     if max_nodes is not None:
         used = {node.name for node in sieve.kept[:max_nodes]}
         sieve.drop(
-            "over-max-nodes", lambda node: f"more than {max_nodes} nodes" if node.name not in used else None
+            "over-max-nodes",
+            lambda node: f"more than {max_nodes} nodes" if node.name not in used else None,
         )
     return Selection(
         nodes=tuple(sieve.kept),
@@ -171,23 +178,20 @@ def _keep_one_architecture(
         chosen = _majority([name for node in sieve.kept if (name := of[node.name]) is not None])
     if chosen is None:
         # Products that no architecture knows: one of them at a time, so that a group is of a kind.
-        usual = _majority([node.gpu_product or "" for node in sieve.kept])
-        sieve.drop("minority-architecture", lambda node: _minority_words(node, usual or "", usual))
-        return None
+        of = {node.name: node.gpu_product for node in sieve.kept}
+        usual = _majority([product or "" for product in of.values()]) or None
+    else:
+        usual = chosen
     sieve.drop(
         "minority-architecture",
-        lambda node: None if of[node.name] == chosen else _other_words(node, of[node.name], chosen),
+        lambda node: (
+            None
+            if of[node.name] == usual
+            else f"{of[node.name] or node.gpu_product or 'no product label'}; "
+            f"the run uses {usual or 'nodes without a product label'}"
+        ),
     )
     return chosen
-
-
-def _minority_words(node: NodeFacts, usual: str, _: str | None) -> str | None:
-    own = node.gpu_product or ""
-    return None if own == usual else f"{own or 'no product label'}; the run uses {usual or 'nodes without one'}"
-
-
-def _other_words(node: NodeFacts, own: str | None, chosen: str) -> str:
-    return f"{own or node.gpu_product or 'no product label'}; the run uses {chosen}"
 
 
 def _majority(values: Sequence[str]) -> str | None:

@@ -43,7 +43,9 @@ def untolerated(
     )
     return tuple(
         sorted(
-            _text(taint) for taint in hard if not any(tolerates(each, taint) for each in tolerations)
+            _text(taint)
+            for taint in hard
+            if not any(tolerates(each, taint) for each in tolerations)
         )
     )
 

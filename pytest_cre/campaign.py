@@ -1,0 +1,232 @@
+"""One run against one cluster: connection, nodes, lease, workloads, verdicts, clean-up.
+
+The only place that sees both sides of the waist: it hands plans to `run/`, and the evidence that
+comes back to `measure/` and `judge/`.
+"""
+
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_cre.errors import ClusterProblem, UnmetNeed, UsageProblem
+from pytest_cre.results import WorkflowRun
+
+if TYPE_CHECKING:
+    from pytest_cre.catalog.limit import Limit
+    from pytest_cre.catalog.loader import Catalog
+    from pytest_cre.cluster.client import Client
+    from pytest_cre.cluster.local import LocalCluster
+    from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
+    from pytest_cre.items import EntryCase
+    from pytest_cre.judge.verdict import ItemVerdict
+    from pytest_cre.options import Settings
+    from pytest_cre.plan.model import Selection
+
+START_TIMEOUT_S = 30.0
+INTERRUPT_PATIENCE_S = 10.0
+
+Manifests = list[dict[str, object]]
+
+
+class Campaign:
+    """What one run does on its cluster. Contacts nothing until it is opened or asked."""
+
+    def __init__(self, settings: "Settings", catalog: "Catalog") -> None:
+        self.settings = settings
+        self.catalog = catalog
+        self.run_id = secrets.token_hex(5)
+        self._local: LocalCluster | None = None
+        self._folder: Path | None = None
+        self._client: Client | ClusterProblem | None = None
+        self._selection: Selection | None = None
+
+    def open(self) -> None:
+        """Start the embedded cluster where that is the one to certify."""
+        if self.settings.cluster != "embedded" or self._local is not None:
+            return
+        from pytest_cre.cluster.local import start_embedded
+
+        self._local = start_embedded(
+            scenario=self.settings.scenario,
+            seed=self.settings.simulated_seed,
+            folder=self.folder,
+            timeout_s=START_TIMEOUT_S,
+        )
+
+    @property
+    def folder(self) -> Path:
+        """Return this run's own temporary folder."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix=f"pytest-cre-{self.run_id}-"))
+        return self._folder
+
+    @property
+    def client(self) -> "Client":
+        """Return the connected client; an unreachable cluster is asked once, not by every item."""
+        if self._client is None:
+            try:
+                self._client = self._connect()
+            except ClusterProblem as problem:
+                self._client = problem
+        if isinstance(self._client, ClusterProblem):
+            raise self._client
+        return self._client
+
+    def _connect(self) -> "Client":
+        from pytest_cre.cluster.client import connect
+
+        kubeconfig = str(self._local.kubeconfig) if self._local else self.settings.kubeconfig
+        client = connect(
+            kubeconfig=kubeconfig,
+            context=self.settings.context,
+            namespace=self.settings.namespace,
+        )
+        client.preflight()
+        return client
+
+    @property
+    def selection(self) -> "Selection":
+        """Return the nodes used and excluded, as they were when first asked for."""
+        if self._selection is None:
+            from pytest_cre.cluster.inventory import read_nodes
+            from pytest_cre.plan.selection import select_nodes
+
+            self._selection = select_nodes(
+                read_nodes(self.client),
+                self.catalog.architectures,
+                names=self.settings.nodes,
+                selector=self.settings.node_selector,
+                architecture=self.settings.architecture,
+                max_nodes=self.settings.max_nodes,
+            )
+        return self._selection
+
+    def run(
+        self, case: "EntryCase", modify: Callable[[Manifests], None]
+    ) -> "WorkflowEvidence":
+        """Run an entry on its groups of nodes and return what was seen; objects are gone after.
+
+        An interrupt stops the workload, cleans up within `INTERRUPT_PATIENCE_S` and is raised
+        again. Raises `CreError` for what kept it from running.
+        """
+        stop = threading.Event()
+        outcome: list[WorkflowEvidence | BaseException] = []
+
+        def work() -> None:
+            try:
+                outcome.append(self._run(case, modify, stop))
+            except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
+                outcome.append(problem)
+
+        thread = threading.Thread(target=work, name=f"cre-{case.entry.name}", daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(0.5)  # in slices: a signal reaches the main thread between them
+        except KeyboardInterrupt:
+            stop.set()
+            thread.join(INTERRUPT_PATIENCE_S)
+            raise
+        (result,) = outcome
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def _run(
+        self, case: "EntryCase", modify: Callable[[Manifests], None], stop: threading.Event
+    ) -> "WorkflowEvidence":
+        from pytest_cre.catalog.options import resolve_options
+        from pytest_cre.plan.workflow import plan_workflow
+        from pytest_cre.run.workflow import run_workflow
+
+        known = {name: value for name, value in self.settings.options.items() if name in case.entry.options}
+        selection = self.selection
+        plan = plan_workflow(
+            case.entry,
+            case.scale,
+            selection,
+            self.catalog.architectures.get(selection.architecture or ""),
+            served=self.client.served_workloads(),
+            run_id=self.run_id,
+            owner=self._owner(),
+            namespace=self.client.namespace,
+            options=resolve_options(case.entry, known),
+            scripts=scripts_of(case.entry),
+        )
+        with self._lease(stop):
+            return run_workflow(plan, self.client, ledger=self.ledger, stop=stop)
+
+    def measure(
+        self, case: "EntryCase", evidence: "WorkflowEvidence", demand_complete: Callable[[], None]
+    ) -> WorkflowRun:
+        """Measure every group and find the limits that apply to it."""
+        from pytest_cre.judge.limits import applying_limits, fabric_of
+        from pytest_cre.measure.measurement import measure_group
+
+        profile = self.catalog.log_profiles[case.entry.log_profile]
+        measurements = {
+            group.group: measure_group(group, profile, self.catalog.log_profiles)
+            for group in evidence.groups
+        }
+        candidates = self._limits()
+        limits = {}
+        for group in evidence.groups:
+            bandwidth = measurements[group.group].bandwidth
+            limits[group.group] = applying_limits(
+                candidates,
+                entry=case.entry.name,
+                scale=case.scale,
+                nodes=len(group.nodes),
+                architecture=group.architecture,
+                fabric=fabric_of(bandwidth.transport) if bandwidth else None,
+                is_simulated=group.is_simulated,
+            )
+        return WorkflowRun(
+            case=case,
+            evidence=evidence,
+            measurements=measurements,
+            limits=limits,
+            demand_complete=demand_complete,
+        )
+
+    def _limits(self) -> "tuple[Limit, ...]":
+        """Return every limit of the architectures, and those of the scenario on simulated nodes."""
+        from pytest_cre.catalog.simulated import limits_from_json
+
+        limits = [
+            limit for each in self.catalog.architectures.values() for limit in each.limits
+        ]
+        texts = {node.simulated_limits: node.name for node in self.selection.nodes}
+        for text, node in sorted(texts.items()):
+            if text:
+                limits += limits_from_json(text, f"node {node}")
+        return tuple(limits)
+
+    def judge(self, run: WorkflowRun, *, with_limits: bool) -> "ItemVerdict":
+        """Judge a run by its limits, or by its evidence alone."""
+        from pytest_cre.judge.group import judge_group
+        from pytest_cre.judge.run import judge_item
+
+        groups = [
+            judge_group(
+                group,
+                run.measurements[group.group],
+                run.limits[group.group] if with_limits else (),
+                missing=self.settings.missing_limit if with_limits else "record",
+                entry=run.case.entry,
+            )
+            for group in run.groups
+        ]
+        return judge_item(run.evidence, groups)
+
+    def text_of(self, verdict: "ItemVerdict", run: WorkflowRun | None) -> str:
+        """Return what pytest shows of a verdict that is not a pass."""
+        from pytest_cre.report.failure import failure_text, skip_text
+
+        if verdict.code in ("unmet", "no-limit", "not-applicable"):
+            return skip_text(verdict)
+        return failure_text(verdict, run.evidence if run else None, self.settings.evidence_dir)

@@ -1,0 +1,123 @@
+"""What a document of the right form may still have wrong: one line per mistake."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_cre.catalog.architecture import Architecture
+from pytest_cre.catalog.choices import choices_words
+from pytest_cre.catalog.documents import NAME, NAME_WORDS
+from pytest_cre.catalog.entry import CatalogEntry, OptionSpec
+from pytest_cre.catalog.logprofile import EventPattern, LogProfile
+from pytest_cre.catalog.options import PLAN_NAMES, references
+from pytest_cre.catalog.pattern import compile_pattern
+from pytest_cre.formats.yaml import Path as YamlPath
+from pytest_cre.formats.yaml import YamlDocument
+
+SCRIPTS = Path(__file__).parent.parent / "workloads"
+LONGEST_NAME = 63  # the entry's name becomes a label value
+REQUIRED_GROUPS = {
+    "bandwidthResult": ("size", "algBW", "busBW"),
+    "networkTransport": ("transport",),
+}
+
+
+def entry_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]:
+    """Yield what is wrong with an entry, seen alone."""
+    for part, words in ((entry.domain, "folder"), (entry.variant, "file")):
+        if not NAME.fullmatch(part):
+            yield f"{document.place()}: {words} {part!r} names the entry and {NAME_WORDS}"
+    if len(entry.label_value) > LONGEST_NAME:
+        yield f"{document.place()}: the name {entry.name} is longer than {LONGEST_NAME} characters"
+    if entry.test is not None and entry.measures != "bandwidth":
+        yield f"{document.place(('test',))}: test goes only with measures: bandwidth"
+    for index, scale in enumerate(entry.scales):
+        if scale in entry.scales[:index]:
+            yield f"{document.place(('scales', index))}: scale {scale} stands twice"
+    for option in entry.options.values():
+        yield from _option_problems(option, document)
+    if not entry.workloads:
+        choices = "indexedJob, jobSet, mpiJob, trainJob"
+        yield f"{document.place(('workloads',))}: workloads must hold one of {choices}"
+    for path, text in _leaves(entry):
+        yield from _reference_problems(text, entry, document.place(path))
+    shipped = sorted(path.name for path in SCRIPTS.glob("*.py") if path.name != "__init__.py")
+    for index, script in enumerate(entry.scripts):
+        if script not in shipped:
+            place = document.place(("scripts", index))
+            yield f"{place}: script {script!r} is unknown{choices_words(script, shipped)}"
+
+
+def _option_problems(option: OptionSpec, document: YamlDocument) -> Iterator[str]:
+    path = ("options", option.name)
+    if option.name in PLAN_NAMES or not option.name.isidentifier():
+        words = "is set by the plan itself" if option.name in PLAN_NAMES else "is no simple name"
+        yield f"{document.place(path, of_key=True)}: option {option.name!r} {words}"
+    if option.pattern is None:
+        return
+    try:
+        compiled = compile_pattern(option.pattern)
+    except ValueError as problem:
+        yield f"{document.place((*path, 'pattern'))}: pattern of option {option.name} {problem}"
+        return
+    if compiled.fullmatch(option.default) is None:
+        yield (
+            f"{document.place((*path, 'default'))}: default {option.default!r} of option "
+            f"{option.name} must match its own pattern {option.pattern}"
+        )
+
+
+def _leaves(entry: CatalogEntry) -> Iterator[tuple[YamlPath, str]]:
+    """Yield every text that may take `${name}`, with its path."""
+    for kind, workload in entry.workloads.items():
+        for part, texts in (("command", workload.command), ("args", workload.args)):
+            for index, text in enumerate(texts):
+                yield ("workloads", kind, part, index), text
+    for name, text in entry.env.items():
+        yield ("env", name), text
+
+
+def _reference_problems(text: str, entry: CatalogEntry, place: str) -> Iterator[str]:
+    known = {*entry.options, *PLAN_NAMES}
+    for name in references(text):
+        if name is None:
+            yield f"{place}: '${{' is never closed in {text[:80]!r}; a plain '$' is written '$$'"
+        elif name not in known:
+            yield f"{place}: ${{{name}}} is unknown{choices_words(name, known)}"
+
+
+def profile_problems(profile: LogProfile, document: YamlDocument) -> Iterator[str]:
+    """Yield what is wrong with a log profile: each pattern is compiled and tried on its example."""
+    if not profile.patterns:
+        yield f"{document.place(('spec', 'patterns'))}: spec.patterns must hold at least one"
+    for name, pattern in profile.patterns.items():
+        example = document.place(("spec", "patterns", name, "example"))
+        yield from _pattern_problems(name, pattern, example)
+
+
+def _pattern_problems(name: str, pattern: EventPattern, example_place: str) -> Iterator[str]:
+    try:
+        compiled = compile_pattern(pattern.regex)
+    except ValueError as problem:
+        yield f"{pattern.place}: regex of {name} {problem}"
+        return
+    if compiled.search("") is not None:
+        yield f"{pattern.place}: regex of {name} matches the empty text, so it would match any line"
+    for group in REQUIRED_GROUPS.get(name, ()):
+        if group not in compiled.groupindex:
+            yield f"{pattern.place}: regex of {name} needs a group (?P<{group}>...)"
+    for group in pattern.units:
+        if group not in compiled.groupindex:
+            known = choices_words(group, compiled.groupindex)
+            yield f"{pattern.place}: regex of {name} has no group {group!r} for its unit{known}"
+    if pattern.example is not None and compiled.search(pattern.example) is None:
+        yield f"{example_place}: example of {name} is not matched by its regex"
+
+
+def architecture_problems(architecture: Architecture, document: YamlDocument) -> Iterator[str]:
+    """Yield what is wrong with an architecture, seen alone."""
+    if not NAME.fullmatch(architecture.name):
+        yield f"{document.place()}: file {architecture.name!r} names it and {NAME_WORDS}"
+    for index, limit in enumerate(architecture.limits):
+        if limit.tier == "simulated":
+            place = document.place(("limits", index, "tier"))
+            yield f"{place}: limits[{index}].tier simulated belongs to scenarios; choices: published, site, physics"

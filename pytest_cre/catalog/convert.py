@@ -1,0 +1,101 @@
+"""Documents to the catalog's own types, by form alone; what they say is checked in `checks`."""
+
+from pathlib import Path
+
+from pydantic.alias_generators import to_camel
+
+from pytest_cre.catalog.architecture import Architecture
+from pytest_cre.catalog.documents import EntryDocument, PatternsDocument, ProfileDocument
+from pytest_cre.catalog.entry import CatalogEntry, OptionSpec, WorkloadCommand, WorkloadKind
+from pytest_cre.catalog.limit_document import ArchitectureDocument, limit_from
+from pytest_cre.catalog.logprofile import EventPattern, LogProfile
+from pytest_cre.formats.yaml import YamlDocument, validate
+
+_FIELDS: dict[WorkloadKind, str] = {
+    "indexedJob": "indexed_job",
+    "jobSet": "job_set",
+    "mpiJob": "mpi_job",
+    "trainJob": "train_job",
+}
+
+
+def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
+    """Return the entry of a file `<domain>/<variant>.yaml`; raises `YamlProblem`."""
+    form = validate(document, EntryDocument)
+    workloads: dict[WorkloadKind, WorkloadCommand] = {}
+    for kind in sorted(_FIELDS, key=list(document.data["workloads"] | _FIELDS).index):
+        given = getattr(form.workloads, _FIELDS[kind])
+        if given is not None:
+            workloads[kind] = WorkloadCommand(command=tuple(given.command), args=tuple(given.args))
+    options = {
+        name: OptionSpec(
+            name=name,
+            default=option.default,
+            pattern=option.pattern,
+            description=option.description,
+        )
+        for name, option in sorted(form.options.items())
+    }
+    return CatalogEntry(
+        name=f"{path.absolute().parent.name}/{path.stem}",
+        description=form.description,
+        measures=form.measures,
+        test=form.test,
+        image=form.image,
+        workloads=workloads,
+        log_profile=form.log_profile,
+        timeout_s=form.timeout,
+        start_timeout_s=form.start_timeout,
+        scales=tuple(form.scales),
+        gpus_per_node=form.gpus_per_node,
+        options=options,
+        env=dict(sorted(form.env.items())),
+        scripts=tuple(form.scripts),
+        architectures=tuple(form.architectures),
+        place=document.place(),
+    )
+
+
+def profile_from(document: YamlDocument, _path: Path) -> LogProfile:
+    """Return the log profile of upstream's document; raises `YamlProblem`."""
+    form = validate(document, ProfileDocument)
+    patterns: dict[str, EventPattern] = {}
+    for field in PatternsDocument.model_fields:
+        given = getattr(form.spec.patterns, field)
+        if given is not None:
+            patterns[to_camel(field)] = EventPattern(
+                regex=given.regex,
+                example=given.example,
+                units=dict(sorted(given.units.items())),
+                place=document.place(("spec", "patterns", to_camel(field), "regex")),
+            )
+    strategy = form.spec.worker_strategy
+    return LogProfile(
+        name=form.metadata.name,
+        patterns=patterns,
+        timestamp_layout=form.spec.timestamp.layout,
+        strategy=strategy.type,
+        lifecycle_pod=strategy.lifecycle_pod,
+        training_step_pod=strategy.training_step_pod,
+        replicated_job_name=strategy.replicated_job_name,
+        container_name=form.spec.container_name,
+        warmup_steps=form.spec.warmup_steps,
+        log_interval=form.spec.log_interval,
+        place=document.place(("metadata", "name")),
+    )
+
+
+def architecture_from(document: YamlDocument, path: Path) -> Architecture:
+    """Return the architecture of a file `<name>.yaml`; raises `YamlProblem`."""
+    form = validate(document, ArchitectureDocument)
+    return Architecture(
+        name=path.stem,
+        product_labels=tuple(form.product_labels),
+        gpus_per_node=form.gpus_per_node,
+        nics_per_node=form.nics_per_node,
+        limits=tuple(
+            limit_from(each, place=document.place(("limits", index)), architecture=path.stem)
+            for index, each in enumerate(form.limits)
+        ),
+        place=document.place(),
+    )

@@ -1,0 +1,186 @@
+"""The YAML forms of entries, architectures and log profiles, as pydantic models."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from pytest_cre.catalog.entry import SCALES, Measures
+from pytest_cre.catalog.logprofile import TimeUnit
+from pytest_cre.formats.duration import parse_duration
+from pytest_cre.formats.quantity import parse_message_bytes
+from pytest_cre.formats.scalars import written_text
+
+NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+NAME_WORDS = "must be a name of a-z, 0-9 and inner '-'"
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NODES = re.compile(r"[1-9][0-9]{0,5}")
+
+
+def _read_by(check: Callable[[Any], Any]) -> BeforeValidator:
+    """Take values through a reader whose `ValueError` is the end of a message."""
+    return BeforeValidator(check)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("must be a text or a number")
+    return written_text(value)
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise ValueError(f"{NAME_WORDS}, got {str(value)[:40]!r}")
+    return value
+
+
+def _env_name(value: object) -> str:
+    if not isinstance(value, str) or not _ENV_NAME.fullmatch(value):
+        raise ValueError("must be a variable's name such as NCCL_DEBUG")
+    return value
+
+
+def _scale(value: object) -> str:
+    text = _text(value)
+    if text not in SCALES and not _NODES.fullmatch(text):
+        choices = ", ".join(SCALES)
+        raise ValueError(f"is unknown: {text[:40]!r}; choices: {choices}, or a number of nodes")
+    return text
+
+
+def _bytes(value: object) -> int:
+    return parse_message_bytes(_text(value))
+
+
+def _timeout(value: object) -> float:
+    seconds = parse_duration(value)
+    if seconds <= 0:
+        raise ValueError("must be longer than nothing")
+    return seconds
+
+
+Seconds = Annotated[float, _read_by(_timeout)]
+Bytes = Annotated[int, _read_by(_bytes), Field(ge=1)]
+Text = Annotated[str, _read_by(_text)]
+Name = Annotated[str, _read_by(_name)]
+EnvName = Annotated[str, _read_by(_env_name)]
+Scale = Annotated[str, _read_by(_scale)]
+Filled = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Natural = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Document(BaseModel):
+    """Base of every form: camelCase keys, nothing unknown, no guessing of types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
+
+
+class OptionDocument(Document):
+    """An option: its default, the RE2 pattern of its values, what it means."""
+
+    default: Text
+    pattern: Filled | None = None
+    description: str = ""
+
+
+class WorkloadDocument(Document):
+    """What the container runs."""
+
+    command: Annotated[list[Text], Field(min_length=1)]
+    args: list[Text] = []
+
+
+class WorkloadsDocument(Document):
+    """Commands by workload kind; the order in the file is the order of preference."""
+
+    indexed_job: WorkloadDocument | None = None
+    job_set: WorkloadDocument | None = None
+    mpi_job: WorkloadDocument | None = None
+    train_job: WorkloadDocument | None = None
+
+
+class EntryDocument(Document):
+    """A catalog entry; its name is its path, `<domain>/<variant>.yaml`."""
+
+    description: Filled
+    measures: Measures
+    test: Filled | None = None
+    image: Filled
+    gpus_per_node: Count | None = None
+    scales: Annotated[list[Scale], Field(min_length=1)] = ["full-scale"]
+    architectures: list[Name] = []
+    log_profile: Name
+    timeout: Seconds
+    start_timeout: Seconds = 600.0
+    options: dict[str, OptionDocument] = {}
+    env: dict[EnvName, Text] = {}
+    scripts: list[Filled] = []
+    workloads: WorkloadsDocument
+
+
+class PatternDocument(Document):
+    """One pattern of a log profile."""
+
+    regex: Filled
+    example: str | None = None
+    units: dict[str, TimeUnit] = {}
+
+
+class PatternsDocument(Document):
+    """The patterns that a log profile may have."""
+
+    training_step: PatternDocument | None = None
+    checkpoint_save: PatternDocument | None = None
+    checkpoint_done: PatternDocument | None = None
+    checkpoint_restore: PatternDocument | None = None
+    checkpoint_loaded: PatternDocument | None = None
+    application_start: PatternDocument | None = None
+    warmup_step: PatternDocument | None = None
+    bandwidth_result: PatternDocument | None = None
+    network_transport: PatternDocument | None = None
+
+
+class TimestampDocument(Document):
+    """The layout of captured timestamps, as Go writes it."""
+
+    layout: Filled
+
+
+class StrategyDocument(Document):
+    """Which pods' logs are read."""
+
+    type: Literal["Single", "Multi"] = "Single"
+    lifecycle_pod: Literal["first", "last"] = "first"
+    training_step_pod: Literal["first", "last"] = "first"
+    replicated_job_name: str = ""
+
+
+class ProfileSpec(Document):
+    """The spec of upstream's LogProfile."""
+
+    timestamp: TimestampDocument
+    patterns: PatternsDocument
+    worker_strategy: StrategyDocument = StrategyDocument()
+    container_name: str = ""
+    warmup_steps: Natural = 0
+    log_interval: Natural = 0
+
+
+class ProfileMetadata(BaseModel):
+    """Kubernetes metadata; only the name is used."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    name: Name
+
+
+class ProfileDocument(Document):
+    """Upstream's LogProfile document as it is."""
+
+    api_version: Literal["nvcre.nvidia.com/v1alpha1"]
+    kind: Literal["LogProfile"]
+    metadata: ProfileMetadata
+    spec: ProfileSpec

@@ -1,0 +1,107 @@
+"""The form of a limit: the same in an architecture's YAML and in a scenario's JSON."""
+
+import re
+from typing import Annotated
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from pytest_cre.catalog.documents import Bytes, Count, Document, Filled, Natural, Scale
+from pytest_cre.catalog.limit import UNITS, Fabric, Limit, Metric, Operator, Statistic, Tier
+
+_DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2}){0,2}|unknown, read [0-9]{4}-[0-9]{2}")
+_STATISTICS: dict[str, tuple[Statistic, ...]] = {"busbw": ("max", "at-size")}
+
+
+class LimitDocument(Document):
+    """One limit, with where it applies and where it comes from."""
+
+    metric: Metric
+    operator: Operator
+    value: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    unit: str
+    entry: Filled
+    statistic: Statistic
+    size: Bytes | None = None
+    scale: Scale | None = None
+    min_nodes: Count | None = None
+    max_nodes: Count | None = None
+    fabric: Fabric | None = None
+    tier: Tier
+    source: Filled
+    date: Filled
+    note: str = ""
+
+    @field_validator("unit")
+    @classmethod
+    def _unit_of_metric(cls, unit: str, info: ValidationInfo) -> str:
+        metric: Metric | None = info.data.get("metric")
+        if metric is not None and unit != UNITS[metric]:
+            raise ValueError(f"must be {UNITS[metric]} for metric {metric}, got {unit[:40]!r}")
+        return unit
+
+    @field_validator("statistic")
+    @classmethod
+    def _statistic_of_metric(cls, statistic: Statistic, info: ValidationInfo) -> Statistic:
+        metric: Metric | None = info.data.get("metric")
+        choices = _STATISTICS.get(metric or "", ("value",))
+        if metric is not None and statistic not in choices:
+            raise ValueError(f"must be {' or '.join(choices)} for {metric}, got {statistic!r}")
+        return statistic
+
+    @field_validator("date")
+    @classmethod
+    def _date_or_unknown(cls, date: str) -> str:
+        if not _DATE.fullmatch(date):
+            raise ValueError(
+                f"must be YYYY-MM-DD, YYYY-MM, YYYY or 'unknown, read YYYY-MM', got {date[:40]!r}"
+            )
+        return date
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "LimitDocument":
+        if (self.statistic == "at-size") != (self.size is not None):
+            raise ValueError("takes a size with statistic at-size, and only then")
+        if self.min_nodes and self.max_nodes and self.min_nodes > self.max_nodes:
+            raise ValueError(f"has minNodes {self.min_nodes} above maxNodes {self.max_nodes}")
+        if self.metric == "goodput" and self.value > 1:
+            raise ValueError(f"holds goodput {self.value:g}, but a ratio is at most 1")
+        return self
+
+
+class ArchitectureDocument(Document):
+    """A GPU architecture; its name is its file's."""
+
+    description: str = ""
+    product_labels: Annotated[list[Filled], Field(min_length=1)]
+    gpus_per_node: Count
+    nics_per_node: Natural
+    limits: Annotated[list[LimitDocument], Field(default_factory=list)]
+
+
+class SimulatedLimitsDocument(Document):
+    """The limits that a scenario hands over."""
+
+    limits: list[LimitDocument]
+
+
+def limit_from(form: LimitDocument, *, place: str, architecture: str | None = None) -> Limit:
+    """Return the limit of a checked document."""
+    return Limit(
+        metric=form.metric,
+        operator=form.operator,
+        value=float(form.value),
+        unit=form.unit,
+        entry=form.entry,
+        tier=form.tier,
+        statistic=form.statistic,
+        source=form.source,
+        date=form.date,
+        note=form.note,
+        architecture=architecture,
+        scale=form.scale,
+        min_nodes=form.min_nodes,
+        max_nodes=form.max_nodes,
+        fabric=form.fabric,
+        size_bytes=form.size,
+        place=place,
+    )

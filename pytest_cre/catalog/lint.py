@@ -1,0 +1,159 @@
+"""Every mistake of suites and profiles at once, and what they would better say otherwise."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_cre.catalog.advice import entry_advice, limit_advice, profile_advice
+from pytest_cre.catalog.architecture import Architecture
+from pytest_cre.catalog.files import (
+    ARCHITECTURE_FORM,
+    ARCHITECTURES,
+    ENTRY_FORM,
+    LOGS,
+    PROFILE_FORM,
+    Form,
+    Named,
+    read_document,
+    shown,
+)
+from pytest_cre.catalog.loader import (
+    Catalog,
+    catalog_problems,
+    double_words,
+    load_catalog,
+    shipped_profiles,
+    shipped_suites,
+)
+from pytest_cre.errors import CatalogProblem, UsageProblem
+from pytest_cre.formats.yaml import YamlDocument
+
+if TYPE_CHECKING:
+    from pytest_cre.catalog.entry import CatalogEntry
+    from pytest_cre.catalog.logprofile import LogProfile
+
+_IS_PROFILE = re.compile(r"^kind:\s*LogProfile\b", re.MULTILINE)
+_IS_ARCHITECTURE = re.compile(r"^productLabels:", re.MULTILINE)
+_PLACE = re.compile(r"(.*?):(\d+):(\d+): ")
+
+
+def lint_files(paths: Sequence[Path]) -> tuple[int, tuple[str, ...]]:
+    """Return how many files there are and a line per finding, by file and place.
+
+    `paths` are files and folders. A file in a folder `logs` or `architectures` is a profile, as is
+    one that says so; any other is an entry. Names that the files take from the shipped catalog are
+    found there. Raises `UsageProblem` for a path that holds no YAML file.
+    """
+    files = _yaml_files(paths)
+    lint = _Lint()
+    for path in files:
+        lint.add(path)
+    lint.add_between()
+    return len(files), tuple(sorted(set(lint.lines), key=_order))
+
+
+class _Lint:
+    """What the files hold, as far as it can be read, and what is wrong with it."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.entries: list[CatalogEntry] = []
+        self.log_profiles: list[LogProfile] = []
+        self.architectures: list[Architecture] = []
+
+    def add(self, path: Path) -> None:
+        """Read a file, alone."""
+        if path.suffix != ".yaml":
+            self.lines.append(f"{shown(path)}:1:1: is not read; rename it to {path.stem}.yaml")
+            return
+        match _kind_of(path):
+            case "logs":
+                self._take(path, PROFILE_FORM, self.log_profiles, profile_advice)
+            case "architectures":
+                self._take(path, ARCHITECTURE_FORM, self.architectures, _no_advice)
+            case _:
+                self._take(path, ENTRY_FORM, self.entries, entry_advice)
+
+    def _take(
+        self,
+        path: Path,
+        form: Form[Named],
+        kept: list[Named],
+        advice: Callable[[Named, YamlDocument], Iterator[str]],
+    ) -> None:
+        found, lines = form.lint(path)
+        self.lines += lines
+        if found is not None:
+            kept.append(found)
+            if not lines:
+                self.lines += advice(found, read_document(path))
+
+    def add_between(self) -> None:
+        """Look at the files together and beside the shipped catalog."""
+        try:
+            shipped = load_catalog(suites=(shipped_suites(),), profiles=(shipped_profiles(),))
+        except CatalogProblem as problem:
+            self.lines.append(str(problem))
+            shipped = Catalog()
+        catalog = Catalog(
+            entries=self._joined(shipped.entries, self.entries),
+            log_profiles=self._joined(shipped.log_profiles, self.log_profiles),
+            architectures=self._joined(shipped.architectures, self.architectures),
+        )
+        own = {_file_of(each.place) for each in self.entries}
+        own |= {_file_of(each.place) for each in self.architectures}
+        self.lines += (line for line in catalog_problems(catalog) if _file_of(line) in own)
+        for architecture in self.architectures:
+            self.lines += limit_advice(catalog, architecture.name)
+
+    def _joined(self, shipped: Mapping[str, Named], own: Sequence[Named]) -> dict[str, Named]:
+        joined = dict(shipped)
+        for each in own:
+            first = joined.setdefault(each.name, each)
+            if first.place == each.place:
+                joined[each.name] = each
+            else:
+                self.lines.append(double_words(each, first))
+        return joined
+
+
+def _yaml_files(paths: Sequence[Path]) -> list[Path]:
+    files: dict[Path, Path] = {}
+    for path in paths:
+        if path.is_dir():
+            below = [each for ending in ("yaml", "yml") for each in path.rglob(f"*.{ending}")]
+        else:
+            below = [path] if path.exists() else []
+        if not below:
+            raise UsageProblem(f"{shown(path)}: no YAML file here; name a file or a folder")
+        files |= {each.resolve(): each for each in below}
+    return [files[each] for each in sorted(files)]
+
+
+def _kind_of(path: Path) -> str:
+    folder = path.resolve().parent.name
+    if folder in (LOGS, ARCHITECTURES):
+        return folder
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "suites"  # reading it again tells why
+    if _IS_PROFILE.search(text):
+        return LOGS
+    return ARCHITECTURES if _IS_ARCHITECTURE.search(text) else "suites"
+
+
+def _no_advice(_architecture: Architecture, _document: YamlDocument) -> Iterator[str]:
+    """Yield nothing: limits are looked at beside the entries they judge."""
+    yield from ()
+
+
+def _file_of(place: str) -> str:
+    found = _PLACE.match(f"{place}: ")
+    return found[1] if found else place
+
+
+def _order(line: str) -> tuple[str, int, int, str]:
+    found = _PLACE.match(line)
+    return (found[1], int(found[2]), int(found[3]), line) if found else (line, 0, 0, line)

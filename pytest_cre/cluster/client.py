@@ -1,0 +1,570 @@
+"""Kubernetes over raw JSON: plain dicts in and out, every request bounded."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
+
+from pytest_cre.cluster.objects import (
+    JOB,
+    JOB_SET,
+    MPI_JOB,
+    POD,
+    TRAIN_JOB,
+    ResourceKind,
+    entries,
+    kind_of,
+    metadata_of,
+    part,
+)
+from pytest_cre.cluster.retry import PASSING_STATUSES, RetryPolicy
+from pytest_cre.cluster.transport import (
+    Access,
+    Refused,
+    Unanswered,
+    Unusable,
+    pieces,
+    transport_words,
+)
+from pytest_cre.errors import ClusterProblem
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse
+
+    from pytest_cre.catalog.entry import WorkloadKind
+
+RUN_LABEL = "cre.pytest.org/run"
+CONNECT_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 30.0
+ANSWER_DEADLINE_S = 120.0  # for a whole answer, however slowly it drips
+PREFLIGHT_BUDGET_S = 3.0
+PAGE_SIZE = 500
+_REFUSAL_LIMIT = 400
+_WORKLOADS: "Mapping[WorkloadKind, ResourceKind]" = {
+    "indexedJob": JOB,
+    "jobSet": JOB_SET,
+    "mpiJob": MPI_JOB,
+    "trainJob": TRAIN_JOB,
+}
+
+T = TypeVar("T")
+
+
+class ApiProblem(ClusterProblem):
+    """An answer that refuses a request. `status` is the HTTP code, `reason` the API's word."""
+
+    def __init__(
+        self, message: str, *, status: int, reason: str, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+class Conflict(ApiProblem):
+    """The object changed since it was read, or the name is taken by somebody else (409)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """One page of a list, or a whole one, with the version to watch from."""
+
+    items: tuple[dict[str, Any], ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One request, and the words for it in a problem: `create jobs default/name`."""
+
+    verb: str
+    method: str
+    path: str
+    words: str
+    query: Mapping[str, str] | None = None
+    body: Mapping[str, Any] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+
+def connect(
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str | None,
+    retry: RetryPolicy | None = None,
+) -> "Client":
+    """Return a client for the kubeconfig's cluster, or for the one this process runs in.
+
+    The namespace is the one given, else the context's, else `default`. Contacts nothing. Raises
+    `UsageProblem` for a kubeconfig that cannot be used.
+    """
+    return Client(Access(kubeconfig, context), namespace=namespace, retry=retry or RetryPolicy())
+
+
+class Client:
+    """One cluster. Safe for threads. Raises `ApiProblem` for refusals, else `ClusterProblem`."""
+
+    def __init__(self, access: Access, *, namespace: str | None, retry: RetryPolicy) -> None:
+        self._access = access
+        self.retry = retry
+        self.namespace = namespace or access.namespace
+
+    @property
+    def server(self) -> str:
+        """Return the URL of the API server."""
+        return self._access.server
+
+    @property
+    def proxy(self) -> str | None:
+        """Return the URL of the proxy on the way to the server, if any."""
+        return self._access.proxy
+
+    def with_retry(self, retry: RetryPolicy) -> "Client":
+        """Return the same client with another patience."""
+        return Client(self._access, namespace=self.namespace, retry=retry)
+
+    # What the server is
+
+    def preflight(self) -> str:
+        """Return the server's version; raises within seconds where there is no server."""
+        brief = replace(self.retry, budget_s=PREFLIGHT_BUDGET_S, first_pause_s=0.5)
+        return self.with_retry(brief).version()
+
+    def version(self) -> str:
+        """Return the version of the server, such as `v1.37.2`."""
+        request = _Request(verb="get", method="GET", path="/version", words="get version")
+        return str(self._json(request).get("gitVersion") or "unknown")
+
+    def served_workloads(self) -> "frozenset[WorkloadKind]":
+        """Return the workload kinds that the cluster serves."""
+        return frozenset(name for name, kind in _WORKLOADS.items() if self.serves(kind))
+
+    def serves(self, kind: ResourceKind) -> bool:
+        """Return whether the cluster serves a kind at the version that we speak."""
+        request = _Request(
+            verb="get", method="GET", path=kind.api_path, words=f"get {kind.api_version}"
+        )
+        try:
+            found = self._json(request)
+        except ApiProblem as problem:
+            if problem.status in (403, 404):
+                return False
+            raise
+        return any(each.get("name") == kind.plural for each in entries(found, "resources"))
+
+    def can_i(self, verb: str, kind: ResourceKind, *, subresource: str = "") -> bool:
+        """Return whether our credentials allow the verb on the kind, in the client's namespace."""
+        asked = {
+            "verb": verb,
+            "group": kind.group,
+            "version": kind.version,
+            "resource": kind.plural,
+            "subresource": subresource,
+        } | ({"namespace": self.namespace} if kind.is_namespaced else {})
+        request = _Request(
+            verb="create",
+            method="POST",
+            path="/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            words="create selfsubjectaccessreviews",
+            body={
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": asked},
+            },
+        )
+        return part(self._json(request), "status").get("allowed") is True
+
+    # Reading
+
+    def get(
+        self, kind: ResourceKind, name: str, namespace: str | None = None
+    ) -> dict[str, Any] | None:
+        """Return an object, or None when there is none of this name."""
+        try:
+            return self._json(self._request("get", "GET", kind, name, namespace))
+        except ApiProblem as problem:
+            if problem.status == 404:
+                return None
+            raise
+
+    def pages(
+        self,
+        kind: ResourceKind,
+        *,
+        namespace: str | None = None,
+        all_namespaces: bool = False,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = PAGE_SIZE,
+    ) -> Iterator[Listing]:
+        """Yield a list page by page; `ApiProblem` 410 when the server forgot where it was."""
+        query = {"limit": str(limit)}
+        if label_selector:
+            query["labelSelector"] = label_selector
+        if field_selector:
+            query["fieldSelector"] = field_selector
+        request = self._request("list", "GET", kind, None, namespace)
+        if all_namespaces:
+            request = replace(request, path=kind.path(), words=f"list {kind.plural}")
+        token = ""
+        while True:
+            asked = {**query, **({"continue": token} if token else {})}
+            page = self._json(replace(request, query=asked))
+            metadata = metadata_of(page)
+            yield Listing(
+                items=tuple(each for each in entries(page, "items") if isinstance(each, dict)),
+                resource_version=str(metadata.get("resourceVersion") or ""),
+            )
+            following = str(metadata.get("continue") or "")
+            if not following:
+                return
+            if following == token:
+                raise ClusterProblem(f"{self.server}: {request.words}: the server repeats a page")
+            token = following
+
+    def list(
+        self,
+        kind: ResourceKind,
+        *,
+        namespace: str | None = None,
+        all_namespaces: bool = False,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = PAGE_SIZE,
+    ) -> Listing:
+        """Return a whole list, as of one moment; starts over when the server forgot that moment."""
+        for _ in range(3):
+            try:
+                pages = [
+                    *self.pages(
+                        kind,
+                        namespace=namespace,
+                        all_namespaces=all_namespaces,
+                        label_selector=label_selector,
+                        field_selector=field_selector,
+                        limit=limit,
+                    )
+                ]
+            except ApiProblem as problem:
+                if problem.status != 410:
+                    raise
+                continue
+            return Listing(
+                items=tuple(item for page in pages for item in page.items),
+                resource_version=pages[-1].resource_version,
+            )
+        raise ClusterProblem(f"{self.server}: list {kind.plural}: it expired three times")
+
+    # Writing
+
+    def create_or_adopt(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object, or take the one that a request whose answer was lost has created.
+
+        Names are deterministic, so an object of this name with our run label is ours. Raises
+        `Conflict` when the name belongs to somebody else, or its object is being deleted.
+        """
+        kind, metadata = kind_of(manifest), metadata_of(manifest)
+        name, namespace = str(metadata["name"]), str(metadata.get("namespace") or self.namespace)
+        request = self._request("create", "POST", kind, None, namespace, body=manifest)
+        request = replace(request, words=f"create {kind.plural} {namespace}/{name}")
+
+        def attempt() -> dict[str, Any]:
+            try:
+                return self._once(request)
+            except ApiProblem as problem:
+                if problem.status != 409:
+                    raise
+                found = self.get(kind, name, namespace)
+                if found is None:  # gone since
+                    raise Unanswered(str(problem)) from None
+                return self._adopt(request, manifest, found)
+            except Unanswered:
+                # It may have been done: look before it is tried again.
+                found = self.get(kind, name, namespace)
+                if found is None:
+                    raise
+                return self._adopt(request, manifest, found)
+
+        return self._persist(attempt)
+
+    def _adopt(
+        self, request: _Request, manifest: Mapping[str, Any], found: dict[str, Any]
+    ) -> dict[str, Any]:
+        ours = part(metadata_of(manifest), "labels").get(RUN_LABEL)
+        theirs = part(metadata_of(found), "labels").get(RUN_LABEL)
+        is_dying = bool(metadata_of(found).get("deletionTimestamp"))
+        if ours is not None and ours == theirs and not is_dying:
+            return found
+        owner = f"run {theirs}" if theirs else "somebody else"
+        state = "is still being deleted" if ours == theirs else f"exists and belongs to {owner}"
+        raise Conflict(
+            f"{self.server}: {request.words}: the object {state}",
+            status=409,
+            reason="AlreadyExists",
+        )
+
+    def replace(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace an object at the version it was read; raises `Conflict` when it has changed."""
+        kind, metadata = kind_of(manifest), metadata_of(manifest)
+        return self._json(
+            self._request(
+                "update",
+                "PUT",
+                kind,
+                str(metadata["name"]),
+                str(metadata.get("namespace") or "") or None,
+                body=manifest,
+            )
+        )
+
+    def delete(
+        self,
+        kind: ResourceKind,
+        name: str,
+        *,
+        uid: str,
+        namespace: str | None = None,
+        grace_period_s: int | None = None,
+    ) -> bool:
+        """Delete the object of this UID and, in the background, all it owns.
+
+        True when it goes or is gone; False when it changed so often that the server would not
+        delete it. A namesake with another UID is never touched.
+        """
+        options: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid},
+        }
+        query = {"propagationPolicy": "Background"}
+        if grace_period_s is not None:
+            options["gracePeriodSeconds"] = grace_period_s
+            query["gracePeriodSeconds"] = str(grace_period_s)
+        request = self._request("delete", "DELETE", kind, name, namespace, body=options)
+        for _ in range(3):
+            try:
+                self._json(replace(request, query=query))
+            except ApiProblem as problem:
+                if problem.status == 404:
+                    return True
+                if problem.status != 409:
+                    raise
+                found = self.get(kind, name, namespace)
+                if found is None or metadata_of(found).get("uid") != uid:
+                    return True
+                continue
+            return True
+        return False
+
+    # Streams
+
+    @contextmanager
+    def open_log(
+        self,
+        pod: str,
+        container: str,
+        *,
+        follow: bool,
+        since_time: str | None = None,
+        since_seconds: int | None = None,
+        timestamps: bool = True,
+        previous: bool = False,
+        read_timeout_s: float = READ_TIMEOUT_S,
+    ) -> "Iterator[BaseHTTPResponse]":
+        """Open a container's log; read it with `transport.pieces`.
+
+        Raises `ApiProblem` for a refusal and `ClusterProblem` where nothing answers; while it is
+        read a lost connection raises what urllib3 raises.
+        """
+        query = {
+            "container": container,
+            "follow": follow,
+            "sinceTime": since_time,
+            "sinceSeconds": since_seconds,
+            "timestamps": timestamps,
+            "previous": previous,
+        }
+        request = self._request("get", "GET", POD, pod, None)
+        request = replace(
+            request,
+            path=f"{request.path}/log",
+            words=f"get pods/log {self.namespace}/{pod}",
+            query=_texts(query),
+        )
+        with self._stream(request, "*/*", read_timeout_s) as response:
+            yield response
+
+    @contextmanager
+    def open_watch(
+        self,
+        kind: ResourceKind,
+        *,
+        resource_version: str,
+        timeout_s: int,
+        read_timeout_s: float,
+        all_namespaces: bool = False,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> "Iterator[BaseHTTPResponse]":
+        """Open a watch, one JSON document a line, with bookmarks; raises as `open_log` does."""
+        query = {
+            "watch": True,
+            "allowWatchBookmarks": True,
+            "resourceVersion": resource_version,
+            "timeoutSeconds": timeout_s,
+            "labelSelector": label_selector or None,
+            "fieldSelector": field_selector or None,
+        }
+        request = self._request("watch", "GET", kind, None, None)
+        if all_namespaces:
+            request = replace(request, path=kind.path(), words=f"watch {kind.plural}")
+        with self._stream(
+            replace(request, query=_texts(query)), "application/json", read_timeout_s
+        ) as response:
+            yield response
+
+    @contextmanager
+    def _stream(
+        self, request: _Request, accept: str, read_timeout_s: float
+    ) -> "Iterator[BaseHTTPResponse]":
+        response = self._with_credentials(lambda: self._open(request, accept, read_timeout_s))
+        try:
+            yield response
+        finally:
+            response.close()  # what was not read must not reach the pool
+
+    # One request
+
+    def _request(
+        self,
+        verb: str,
+        method: str,
+        kind: ResourceKind,
+        name: str | None,
+        namespace: str | None,
+        body: Mapping[str, Any] | None = None,
+    ) -> _Request:
+        where = (namespace or self.namespace) if kind.is_namespaced else None
+        words = f"{verb} {kind.plural}"
+        if name is not None:
+            words += f" {where}/{name}" if where else f" {name}"
+        elif where:
+            words += f" in {where}"
+        return _Request(
+            verb=verb, method=method, path=kind.path(where, name), words=words, body=body
+        )
+
+    def _json(self, request: _Request) -> dict[str, Any]:
+        """Send a request that may be repeated, until it is answered or the budget ends."""
+        return self._persist(lambda: self._once(request))
+
+    def _persist(self, attempt: Callable[[], T]) -> T:
+        pauses = self.retry.pauses()
+        while True:
+            asked_s = None
+            try:
+                return attempt()
+            except ApiProblem as problem:
+                if problem.status not in PASSING_STATUSES:
+                    raise
+                asked_s = problem.retry_after_s
+                last: ClusterProblem = problem
+            except Unanswered as problem:
+                last = problem
+            if not pauses.wait(asked_s):
+                raise last
+
+    def _with_credentials(self, attempt: Callable[[], T]) -> T:
+        """Make an attempt; after a 401 once more, with the configuration read again."""
+        generation = self._access.generation
+        try:
+            return attempt()
+        except ApiProblem as problem:
+            if problem.status != 401:
+                raise
+            self._access.reload(generation)
+            return attempt()
+
+    def _once(self, request: _Request) -> dict[str, Any]:
+        return self._with_credentials(lambda: self._answer(request))
+
+    def _answer(self, request: _Request) -> dict[str, Any]:
+        import urllib3
+
+        response = self._open(request, "application/json", READ_TIMEOUT_S)
+        deadline = time.monotonic() + ANSWER_DEADLINE_S
+        parts = []
+        try:
+            for piece in pieces(response):
+                parts.append(piece)
+                if time.monotonic() > deadline:
+                    raise Unanswered(f"{self.server}: {request.words}: the answer does not end")
+            response.release_conn()
+        except (urllib3.exceptions.HTTPError, OSError) as problem:
+            raise Unanswered(
+                f"{self.server}: {request.words}: {transport_words(problem)}"
+            ) from None
+        finally:
+            response.close()
+        try:
+            found = json.loads(b"".join(parts))
+        except (ValueError, RecursionError):
+            raise Unanswered(f"{self.server}: {request.words}: the answer is not JSON") from None
+        return found if isinstance(found, dict) else {}
+
+    def _open(self, request: _Request, accept: str, read_timeout_s: float) -> "BaseHTTPResponse":
+        try:
+            return self._access.open(
+                request.method,
+                request.url,
+                accept=accept,
+                body=request.body,
+                timeouts_s=(CONNECT_TIMEOUT_S, read_timeout_s),
+            )
+        except Refused as refusal:
+            raise self._refusal(request, refusal) from None
+        except (Unanswered, Unusable) as problem:
+            raise type(problem)(f"{problem} ({request.words})") from None
+
+    def _refusal(self, request: _Request, refusal: Refused) -> ApiProblem:
+        """Return the problem that a refusing answer tells, with what was asked of whom."""
+        try:
+            told = json.loads(refusal.body)
+        except (ValueError, RecursionError):
+            told = None
+        status = told if isinstance(told, dict) else {}
+        reason = str(status.get("reason") or "")
+        text = str(status.get("message") or "") or refusal.body.decode(errors="replace")
+        message = " ".join(text.split())[:_REFUSAL_LIMIT]
+        code = " ".join(filter(None, (str(refusal.status), reason)))
+        line = f"{self.server}: {request.words}: {code}" + (f": {message}" if message else "")
+        kind = Conflict if refusal.status == 409 else ApiProblem
+        asked = refusal.headers.get("Retry-After")
+        return kind(
+            line,
+            status=refusal.status,
+            reason=reason,
+            retry_after_s=_seconds(asked or part(status, "details").get("retryAfterSeconds")),
+        )
+
+
+def _seconds(text: object) -> float | None:
+    """Return how long the server asks to wait, at most a minute; None where it asks for nothing."""
+    digits = str(text or "")
+    return min(float(digits), 60.0) if digits.isascii() and digits.isdigit() else None
+
+
+def _texts(query: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in query.items()
+        if value is not None and value is not False
+    }

@@ -1,0 +1,56 @@
+"""The few settings of a kubeconfig that the official client does not hand out."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def context_namespace(kubeconfig: str | None, context: str | None) -> str:
+    """Return the namespace of the context in use, `default` where it names none."""
+    return str(_context(kubeconfig, context).get("namespace") or "default")
+
+
+def proxy_url(kubeconfig: str | None, context: str | None) -> str | None:
+    """Return the proxy that the kubeconfig sets for the context's cluster, or None."""
+    name = _context(kubeconfig, context).get("cluster")
+    cluster = _named(kubeconfig, "clusters", name).get("cluster")
+    return str(cluster.get("proxy-url") or "") or None if isinstance(cluster, Mapping) else None
+
+
+def own_namespace() -> str:
+    """Return the namespace of the pod that this process runs in."""
+    try:
+        return _OWN_NAMESPACE.read_text(encoding="utf-8").strip() or "default"
+    except OSError:
+        return "default"
+
+
+def _context(kubeconfig: str | None, context: str | None) -> Mapping[str, Any]:
+    names = (document.get("current-context") for document in _documents(kubeconfig))
+    chosen = context or next(filter(None, names), None)
+    found = _named(kubeconfig, "contexts", chosen).get("context")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _named(kubeconfig: str | None, section: str, name: object) -> Mapping[str, Any]:
+    """Return the section's entry of this name; of several files the first that has one counts."""
+    for document in _documents(kubeconfig):
+        for entry in document.get(section) or ():
+            if isinstance(entry, Mapping) and entry.get("name") == name:
+                return entry
+    return {}
+
+
+def _documents(kubeconfig: str | None) -> Iterator[Mapping[str, Any]]:
+    import yaml
+
+    paths = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    for path in paths.split(os.pathsep):
+        file = Path(path).expanduser()
+        if path and file.is_file():
+            document = yaml.safe_load(file.read_text(encoding="utf-8"))
+            if isinstance(document, Mapping):
+                yield document

@@ -1,0 +1,180 @@
+"""`python -m pytest_cre.embedded serve`: one embedded cluster in a process of its own."""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_cre.embedded.server import ClusterSettings
+
+_DEFAULT_SCENARIO = "h100-8-nodes"
+
+
+def main(arguments: "Sequence[str] | None" = None) -> int:
+    """Run the command; gives the exit code."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
+    from pytest_cre.embedded.server import ClusterSettings
+
+    settings = ClusterSettings(
+        token=secrets.token_urlsafe(32),
+        port=options.port,
+        seed=options.seed,
+        node_grace_s=options.node_grace,
+        job_backoff_s=options.job_backoff,
+        history_events=options.history,
+        page_lifetime_s=options.page_lifetime,
+        bookmark_interval_s=options.bookmark_interval,
+    )
+    try:
+        asyncio.run(_serve(options, settings))
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"{' '.join(str(error).split())}\n")
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m pytest_cre.embedded", allow_abbrev=False)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    serve = commands.add_parser("serve", help="serve until ended", allow_abbrev=False)
+    add = serve.add_argument
+    add("--kubeconfig-out", type=Path, required=True, metavar="FILE", help="written when ready")
+    add("--scenario", default=_DEFAULT_SCENARIO, metavar="NAME_OR_FILE", help="simulated nodes")
+    add("--no-simulator", action="store_true", help="serve without any node")
+    add("--port", type=int, default=0, help="default: any free one")
+    add("--seed", type=int, help="makes names and simulated noise repeatable")
+    add("--parent-pipe", action="store_true", help="end when standard input does")
+    add(
+        "--node-grace",
+        type=float,
+        default=40.0,
+        metavar="S",
+        help="silence that makes a node Unknown",
+    )
+    add(
+        "--job-backoff",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="first delay after a failed pod",
+    )
+    add("--history", type=int, default=2048, metavar="N", help="changes kept per kind for watches")
+    add("--page-lifetime", type=float, default=300.0, metavar="S", help="life of a continue token")
+    add("--bookmark-interval", type=float, default=30.0, metavar="S", help="time between bookmarks")
+    return parser
+
+
+async def _serve(options: argparse.Namespace, settings: "ClusterSettings") -> None:
+    from pytest_cre.embedded.certificate import new_identity
+    from pytest_cre.embedded.server import running_cluster
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if options.parent_pipe:
+        _watch_parent(loop, stop)
+    identity = new_identity()
+    with TemporaryDirectory(prefix="pytest-cre-") as folder:
+        authority = Path(folder, "authority.pem")
+        authority.write_bytes(identity.authority_pem)
+        async with running_cluster(settings, identity) as url:
+            await _run(options, settings, url, authority, stop)
+
+
+async def _run(
+    options: argparse.Namespace,
+    settings: "ClusterSettings",
+    url: str,
+    authority: Path,
+    stop: asyncio.Event,
+) -> None:
+    """Bring the nodes up, say that all is ready, and stay until it is time to stop."""
+    from pytest_cre.embedded.kubeconfig import write_kubeconfig
+
+    stopping: asyncio.Task[object] = asyncio.create_task(stop.wait())
+    tasks: list[asyncio.Task[object]] = [stopping]
+    try:
+        if not options.no_simulator:
+            tasks.append(await _simulate(options, settings, url, authority, stopping))
+        if not stop.is_set():
+            write_kubeconfig(
+                options.kubeconfig_out,
+                server=url,
+                token=settings.token,
+                authority_pem=authority.read_bytes(),
+            )
+            sys.stdout.write(f"ready {url}\n")
+            sys.stdout.flush()
+            await _first(tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _simulate(
+    options: argparse.Namespace,
+    settings: "ClusterSettings",
+    url: str,
+    authority: Path,
+    stopping: "asyncio.Task[object]",
+) -> "asyncio.Task[object]":
+    """Start the simulated nodes; returns when they are all ready, or when it is time to stop."""
+    from pytest_cre.simulator.run import run_simulator
+
+    ready = asyncio.Event()
+    simulator: asyncio.Task[object] = asyncio.create_task(
+        run_simulator(
+            server=url,
+            token=settings.token,
+            ca_file=str(authority),
+            scenario=options.scenario,
+            seed=options.seed,
+            ready=ready,
+        )
+    )
+    waiting: asyncio.Task[object] = asyncio.create_task(ready.wait())
+    try:
+        await _first([waiting, stopping, simulator])
+    except BaseException:
+        simulator.cancel()
+        raise
+    finally:
+        waiting.cancel()
+    return simulator
+
+
+async def _first(tasks: "list[asyncio.Task[object]]") -> None:
+    """Wait until one task has ended; raises what it raised."""
+    done, _pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """End when standard input does: it is a pipe whose other end dies with the parent."""
+    descriptor = sys.stdin.fileno()
+    os.set_blocking(descriptor, False)
+
+    def readable() -> None:
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(descriptor, 4096):
+                loop.remove_reader(descriptor)
+                stop.set()
+
+    loop.add_reader(descriptor, readable)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

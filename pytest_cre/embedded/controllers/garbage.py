@@ -1,0 +1,108 @@
+"""Garbage collection: what has no owner left goes, in the order that deletions asked for."""
+
+from pytest_cre.embedded.kinds import KINDS, NAMESPACE, Json, Kind
+from pytest_cre.embedded.owners import OwnerIndex, owner_references
+from pytest_cre.embedded.queue import Mark
+from pytest_cre.embedded.registry import FOREGROUND, ORPHAN, DeleteOptions, Registry
+from pytest_cre.embedded.store import Change, Key, Record
+
+
+class GarbageCollector:
+    """One per kind: looks after the objects of that kind, as dependents and as owners."""
+
+    def __init__(self, registry: Registry, owners: OwnerIndex, kind: Kind) -> None:
+        self.kind = kind
+        self.name = f"garbage ({kind.plural})"
+        self._registry = registry
+        self._owners = owners
+
+    def start(self, mark: Mark) -> None:
+        """Follow the kind itself, and the owners and dependents of its objects."""
+
+        def own_changed(change: Change) -> None:
+            metadata: Json = change.record.obj["metadata"]
+            if change.type != "DELETED" and (
+                metadata.get("ownerReferences") or metadata.get("deletionTimestamp")
+            ):
+                mark(change.record.key)
+
+        def other_gone(change: Change) -> None:
+            if change.type != "DELETED":
+                return
+            for dependent in self._owners.dependents(change.record.uid):
+                if dependent.kind is self.kind:
+                    mark(dependent.key)
+            for reference in owner_references(change.record.obj):
+                owner = self._owners.owner(reference["uid"])
+                if owner is not None and owner.kind is self.kind:
+                    mark(owner.key)
+
+        self._registry.store.subscribe(self.kind, own_changed)
+        for kind in KINDS:
+            self._registry.store.subscribe(kind, other_gone)
+
+    def reconcile(self, key: Key) -> float | None:
+        """Let one object go if it has lost its owners; finish what its own deletion waits for."""
+        record = self._registry.store.get(self.kind, key)
+        if record is None:
+            return None
+        if self._has_lost_owners(record):
+            # Its owners are gone: what they owned goes as well.
+            options = DeleteOptions(propagation="Background", uid=record.uid)
+            self._registry.delete(self.kind, *key, options)
+            return None
+        metadata: Json = record.obj["metadata"]
+        if not metadata.get("deletionTimestamp") or self.kind is NAMESPACE:
+            return None
+        finalizers = metadata.get("finalizers") or []
+        if ORPHAN in finalizers:
+            self._orphan(record)
+        elif FOREGROUND in finalizers:
+            self._delete_dependents_first(record)
+        return None
+
+    def _has_lost_owners(self, record: Record) -> bool:
+        references = owner_references(record.obj)
+        if not references or record.obj["metadata"].get("deletionTimestamp"):
+            return False
+        return all(self._owners.owner(reference["uid"]) is None for reference in references)
+
+    def _orphan(self, owner: Record) -> None:
+        for dependent in self._owners.dependents(owner.uid):
+            obj = dependent.copy()
+            obj["metadata"]["ownerReferences"] = [
+                r for r in owner_references(obj) if r["uid"] != owner.uid
+            ]
+            if not obj["metadata"]["ownerReferences"]:
+                del obj["metadata"]["ownerReferences"]
+            self._registry.update(dependent.kind, *dependent.key, obj)
+        self._drop_finalizer(owner, ORPHAN)
+
+    def _delete_dependents_first(self, owner: Record) -> None:
+        blocking = 0
+        for dependent in self._owners.dependents(owner.uid):
+            blocking += any(
+                r["uid"] == owner.uid and r.get("blockOwnerDeletion")
+                for r in owner_references(dependent.obj)
+            )
+            if not dependent.obj["metadata"].get("deletionTimestamp"):
+                has_own = bool(self._owners.dependents(dependent.uid))
+                options = DeleteOptions(
+                    propagation="Foreground" if has_own else "Background", uid=dependent.uid
+                )
+                deletion = self._registry.delete(dependent.kind, *dependent.key, options)
+                blocking -= deletion.is_gone
+        if blocking <= 0:
+            self._drop_finalizer(owner, FOREGROUND)
+
+    def _drop_finalizer(self, record: Record, finalizer: str) -> None:
+        current = self._registry.store.get(record.kind, record.key)
+        if current is None or current.uid != record.uid:
+            return
+        obj = current.copy()
+        obj["metadata"]["finalizers"] = [
+            f for f in obj["metadata"].get("finalizers", []) if f != finalizer
+        ]
+        if not obj["metadata"]["finalizers"]:
+            del obj["metadata"]["finalizers"]
+        self._registry.update(record.kind, *record.key, obj)

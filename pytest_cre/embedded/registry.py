@@ -1,0 +1,384 @@
+"""Reading and writing objects by the rules of the API.
+
+The HTTP front, the scheduler and the controllers all go through here. Every call runs without
+interruption, so a write is either whole or refused by an ApiError.
+"""
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from pytest_cre.embedded.kinds import (
+    JOB,
+    KIND_BY_NAME,
+    NAMESPACE,
+    POD,
+    Json,
+    Kind,
+)
+from pytest_cre.embedded.metarules import SERVER_FIELDS, metadata_causes, metadata_update_causes
+from pytest_cre.embedded.podrules import is_pod_finished
+from pytest_cre.embedded.shapes import settle_shape
+from pytest_cre.embedded.status import (
+    ApiError,
+    Cause,
+    already_exists,
+    bad_request,
+    conflict,
+    failed_precondition,
+    forbidden,
+    invalid,
+    invalid_value,
+    modified,
+    not_found,
+)
+from pytest_cre.embedded.store import Record, Store
+from pytest_cre.embedded.strategies import strategy_of
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_GENERATED_PREFIX_LIMIT = 58
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+PERMANENT_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+def rfc3339(moment: datetime) -> str:
+    """Give a time as objects carry it: UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """How an object is to be deleted; None means: the kind's own rule."""
+
+    grace_s: int | None = None
+    propagation: Propagation | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What a delete came to: the last state, and whether the object is gone already."""
+
+    record: Record
+    is_gone: bool
+
+
+class Registry:
+    """The API's verbs on the store."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], datetime], rng: random.Random) -> None:
+        self.store = store
+        self._clock = clock
+        self._rng = rng
+
+    def now(self) -> datetime:
+        """Give the present time."""
+        return self._clock()
+
+    def now_text(self) -> str:
+        """Give the present time as objects carry it."""
+        return rfc3339(self._clock())
+
+    def new_uid(self) -> str:
+        """Give a fresh identity."""
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+    def suffix(self) -> str:
+        """Give five characters as the API appends them to a generateName."""
+        return "".join(self._rng.choices(_SUFFIX_ALPHABET, k=5))
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Record:
+        """Read one object; raises 404."""
+        record = self.store.get(kind, (namespace, name))
+        if record is None:
+            raise not_found(kind, name)
+        return record
+
+    def create(self, kind: Kind, namespace: str, obj: Json, *, dry_run: bool = False) -> Record:
+        """Write a new object; `obj` belongs to the registry from now on."""
+        metadata = _own_metadata(kind, namespace, obj)
+        settle_shape(kind, obj)
+        if metadata.get("resourceVersion"):
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+        for field in SERVER_FIELDS:
+            metadata.pop(field, None)
+        prefix = metadata.get("generateName", "")
+        if prefix and not metadata.get("name"):
+            metadata["name"] = prefix[:_GENERATED_PREFIX_LIMIT] + self.suffix()
+        name = metadata.get("name", "")
+        metadata["uid"] = self.new_uid()
+        metadata["creationTimestamp"] = self.now_text()
+        if kind.has_generation:
+            metadata["generation"] = 1
+        self._admit(kind, namespace, name)
+        strategy = strategy_of(kind)
+        causes = metadata_causes(kind, metadata)
+        if not name:
+            raise invalid(kind, name, causes)
+        strategy.prepare_create(obj)
+        causes += strategy.create_causes(obj)
+        if causes:
+            raise invalid(kind, name, causes)
+        if self.store.get(kind, (namespace, name)) is not None:
+            raise already_exists(kind, name)
+        if dry_run:
+            return Record(kind, (namespace, name), obj, 0)
+        return self.store.put(kind, (namespace, name), obj)
+
+    def update(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        obj: Json,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Record:
+        """Replace an object, or its status only; `obj` belongs to the registry from now on."""
+        metadata = _own_metadata(kind, namespace, obj)
+        settle_shape(kind, obj)
+        if not metadata.get("name"):
+            raise bad_request(
+                f"the name of the object ({name} based on URL) was undeterminable: name must be "
+                "provided"
+            )
+        if metadata["name"] != name:
+            raise bad_request(
+                f"the name of the object ({metadata['name']}) does not match the name on the "
+                f"URL ({name})"
+            )
+        old = self.get(kind, namespace, name)
+        before: Json = old.obj["metadata"]
+        if metadata.get("uid") not in (None, "", before["uid"]):
+            raise conflict(
+                kind,
+                name,
+                f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object "
+                f"meta: {before['uid']}",
+            )
+        version = metadata.get("resourceVersion")
+        if kind.needs_version_on_replace and not version:
+            raise _needs_version(kind, name)
+        if version and version != before["resourceVersion"]:
+            raise modified(kind, name)
+        new = self._merged(kind, obj, old, subresource)
+        causes = metadata_update_causes(kind, new["metadata"], before)
+        if subresource != "status":
+            causes += strategy_of(kind).update_causes(new, old.obj)
+        if causes:
+            raise invalid(kind, name, causes)
+        if new == old.obj:
+            return old
+        if dry_run:
+            return Record(kind, old.key, new, old.version)
+        return self._commit(old, new)
+
+    def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Deletion:
+        """Delete an object, or mark it for those who must do something first."""
+        record = self.get(kind, namespace, name)
+        metadata: Json = record.obj["metadata"]
+        self._check_preconditions(record, options)
+        if kind is NAMESPACE:
+            return self._delete_namespace(record, options)
+        finalizers = _deletion_finalizers(kind, metadata.get("finalizers") or [], options)
+        grace_s = _grace_s(record, options)
+        if options.dry_run:
+            return Deletion(record, is_gone=not finalizers and not grace_s)
+        obj = record.copy()
+        if not finalizers and not grace_s:
+            if "deletionGracePeriodSeconds" in obj["metadata"]:
+                obj["metadata"]["deletionGracePeriodSeconds"] = 0
+            return Deletion(self.store.remove(kind, record.key, obj), is_gone=True)
+        meta: Json = obj["metadata"]
+        if finalizers:
+            meta["finalizers"] = finalizers
+        else:
+            meta.pop("finalizers", None)
+        current_s = meta.get("deletionGracePeriodSeconds")
+        if "deletionTimestamp" not in meta or (current_s is not None and grace_s < current_s):
+            if "deletionTimestamp" not in meta and kind.has_generation:
+                meta["generation"] += 1
+            meta["deletionTimestamp"] = rfc3339(self.now() + timedelta(seconds=grace_s))
+            meta["deletionGracePeriodSeconds"] = grace_s
+        if obj == record.obj:
+            return Deletion(record, is_gone=False)
+        return Deletion(self.store.put(kind, record.key, obj), is_gone=False)
+
+    def _merged(self, kind: Kind, obj: Json, old: Record, subresource: str) -> Json:
+        """Take from `obj` only what the addressed path may change."""
+        metadata: Json = {**obj["metadata"]}
+        before: Json = old.obj["metadata"]
+        for field in (*SERVER_FIELDS, "resourceVersion", "name", "namespace", "generateName"):
+            metadata.pop(field, None)
+            if field in before:
+                metadata[field] = before[field]
+        if subresource == "status":
+            new = {**old.obj, "metadata": metadata}
+            new["metadata"]["ownerReferences"] = before.get("ownerReferences")
+            if new["metadata"]["ownerReferences"] is None:
+                del new["metadata"]["ownerReferences"]
+            new["status"] = obj.get("status", {})
+            strategy_of(kind).prepare_status(new)
+            return new
+        new = {**obj, "metadata": metadata}
+        if kind.has_status:
+            new.pop("status", None)
+            if "status" in old.obj:
+                new["status"] = old.obj["status"]
+        strategy_of(kind).prepare_update(new, old.obj)
+        return new
+
+    def _commit(self, old: Record, new: Json) -> Record:
+        kind, metadata = old.kind, new["metadata"]
+        if kind.has_generation and new.get("spec") != old.obj.get("spec"):
+            metadata["generation"] = old.obj["metadata"].get("generation", 0) + 1
+        if (
+            metadata.get("deletionTimestamp")
+            and not metadata.get("finalizers")
+            and not metadata.get("deletionGracePeriodSeconds")
+            and not (new.get("spec") or {}).get("finalizers")
+        ):
+            # The last finalizer was taken off an object whose deletion had been asked for.
+            gone = self.store.remove(kind, old.key)
+            return Record(kind, old.key, new, gone.version)
+        return self.store.put(kind, old.key, new)
+
+    def _admit(self, kind: Kind, namespace: str, name: str) -> None:
+        if not kind.namespaced:
+            return
+        record = self.store.get(NAMESPACE, ("", namespace))
+        if record is None:
+            raise not_found(NAMESPACE, namespace)
+        if record.obj["metadata"].get("deletionTimestamp"):
+            raise forbidden(
+                kind,
+                name,
+                f"unable to create new content in namespace {namespace} because it is being "
+                "terminated",
+                [
+                    Cause(
+                        reason="NamespaceTerminating",
+                        message=f"namespace {namespace} is being terminated",
+                        field="metadata.namespace",
+                    )
+                ],
+            )
+
+    def _check_preconditions(self, record: Record, options: DeleteOptions) -> None:
+        metadata: Json = record.obj["metadata"]
+        if options.uid is not None and options.uid != metadata["uid"]:
+            raise failed_precondition(
+                record.kind,
+                record.key[1],
+                f"the UID in the precondition ({options.uid}) does not match the UID in record "
+                f"({metadata['uid']}). The object might have been deleted and then recreated",
+            )
+        if options.resource_version not in (None, metadata["resourceVersion"]):
+            raise failed_precondition(
+                record.kind,
+                record.key[1],
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not "
+                f"match the ResourceVersion in record ({metadata['resourceVersion']}). The object "
+                "might have been modified",
+            )
+
+    def _delete_namespace(self, record: Record, options: DeleteOptions) -> Deletion:
+        name = record.key[1]
+        if name in PERMANENT_NAMESPACES:
+            raise forbidden(NAMESPACE, name, "this namespace may not be deleted")
+        if record.obj["metadata"].get("deletionTimestamp"):
+            raise conflict(
+                NAMESPACE,
+                name,
+                "The system is ensuring all content is removed from this namespace.  Upon "
+                "completion, this namespace will automatically be purged by the system.",
+            )
+        if options.dry_run:
+            return Deletion(record, is_gone=False)
+        obj = record.copy()
+        obj["metadata"]["deletionTimestamp"] = self.now_text()
+        obj.setdefault("status", {})["phase"] = "Terminating"
+        return Deletion(self.store.put(NAMESPACE, record.key, obj), is_gone=False)
+
+
+def _own_metadata(kind: Kind, namespace: str, obj: Json) -> Json:
+    """Settle what names the object: type, namespace; gives its metadata."""
+    api_version, name = obj.pop("apiVersion", ""), obj.pop("kind", "")
+    version = str(api_version).rpartition("/")[2]
+    if (api_version or kind.api_version, name or kind.kind) != (kind.api_version, kind.kind):
+        known = KIND_BY_NAME.get((str(api_version or kind.api_version), str(name or kind.kind)))
+        why = (
+            f'no kind "{name or kind.kind}" is registered for version "{api_version}" in scheme '
+            '"pkg/runtime/scheme.go:111"'
+            if known is None
+            else f"converting ({known.version}.{known.kind}) to "
+            f"({kind.group or 'core'}.{kind.kind}): unknown conversion"
+        )
+        raise bad_request(
+            f'{name or kind.kind} in version "{version or kind.version}" cannot be handled as a '
+            f"{kind.kind}: {why}"
+        )
+    if obj.get("metadata") is None:
+        obj["metadata"] = {}
+    if not isinstance(obj["metadata"], dict):
+        settle_shape(kind, {"metadata": obj["metadata"]})
+    metadata: Json = obj["metadata"]
+    if not kind.namespaced:
+        metadata.pop("namespace", None)
+    elif metadata.get("namespace") in (None, ""):
+        metadata["namespace"] = namespace
+    elif metadata["namespace"] != namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return metadata
+
+
+def _needs_version(kind: Kind, name: str) -> ApiError:
+    cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+    error = invalid(kind, name, [cause])
+    # Worded with the resource where other refusals of this sort name the kind.
+    message = error.message.replace(kind.qualified_kind, kind.qualified_plural, 1)
+    return ApiError(422, "Invalid", message, {**(error.details or {}), "kind": kind.plural})
+
+
+def _deletion_finalizers(kind: Kind, finalizers: list[str], options: DeleteOptions) -> list[str]:
+    propagation: str | None = options.propagation
+    if propagation is None:
+        if ORPHAN in finalizers or FOREGROUND in finalizers:
+            return finalizers
+        # Jobs of batch/v1 leave their pods behind unless told otherwise.
+        propagation = "Orphan" if kind is JOB else "Background"
+    kept = [f for f in finalizers if f not in (ORPHAN, FOREGROUND)]
+    if propagation == "Foreground":
+        kept.append(FOREGROUND)
+    elif propagation == "Orphan":
+        kept.append(ORPHAN)
+    return kept
+
+
+def _grace_s(record: Record, options: DeleteOptions) -> int:
+    """Give the seconds that the node has to end a pod; 0 where nothing is running."""
+    if record.kind is not POD:
+        return 0
+    spec: Json = record.obj["spec"]
+    if not spec.get("nodeName") or is_pod_finished(record.obj):
+        return 0
+    current_s: int | None = record.obj["metadata"].get("deletionGracePeriodSeconds")
+    wanted_s: int = (
+        options.grace_s
+        if options.grace_s is not None
+        else spec.get("terminationGracePeriodSeconds", 30)
+    )
+    if current_s is not None and options.grace_s is None:
+        return current_s
+    wanted_s = max(wanted_s, 0)
+    return wanted_s if current_s is None else min(wanted_s, current_s)

@@ -1,0 +1,105 @@
+"""Numbers, limits and reason codes in words that a reader of a report understands."""
+
+import math
+
+from pytest_cre.catalog.limit import Limit
+from pytest_cre.formats.quantity import format_bytes
+from pytest_cre.judge.verdict import Check
+
+REASON_WORDS = {
+    "no-data": "nothing in the log was recognised",
+    "no-footer": "the table has no footer, so it was cut short",
+    "no-steps": "the log holds no training step",
+}
+FLAG_WORDS = {
+    "no_timestamps": "the log carries no time stamps",
+    "log_gap": "a part of the log is missing",
+    "exit_unknown": "the time of an exit is not known",
+    "resume_inferred": "the step of a resume is inferred, no line tells it",
+    "buffered": "lines were written in bursts, so their times are late",
+}
+
+
+def reason_words(code: str) -> str:
+    """Return a measurement's reason in words; an unknown code is its own words."""
+    return REASON_WORDS.get(code, code.replace("-", " "))
+
+
+def flag_words(code: str) -> str:
+    """Return a measurement's flag in words; an unknown code is its own words."""
+    return FLAG_WORDS.get(code, code.replace("_", " "))
+
+
+def number_words(value: float, *, digits: int = 4) -> str:
+    """Return a number with that many significant digits, without exponent for common sizes."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    if not 1e-6 <= abs(value) < 1e15:
+        return f"{value:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def quantity_words(value: float, unit: str, *, digits: int = 4) -> str:
+    """Return a number with its unit; ratios and counts have none."""
+    number = number_words(value, digits=digits)
+    return number if unit in ("ratio", "count") else f"{number} {unit}"
+
+
+def percent_words(ratio: float) -> str:
+    """Return a ratio's size as percent, with more decimals only where one would show as zero."""
+    percent = abs(ratio) * 100
+    decimals = 1
+    while percent and round(percent, decimals) == 0 and decimals < 12:
+        decimals += 1
+    return f"{percent:.{decimals}f} %"
+
+
+def check_words(check: Check, *, architecture: str | None = None) -> str:
+    """Return what was measured, and how far it is from its limit.
+
+    `busbw 371.4 GB/s is 7.2 % below the gb200 limit 400 GB/s`: `below` and `above` tell which side
+    of the limit the number is on, whatever the operator.
+    """
+    name = check.metric
+    if check.limit is not None and check.limit.statistic == "at-size":
+        name += f" {check.statistic}"
+    if check.measured is None:
+        return f"{name} was not measured"
+    limit = check.limit
+    if limit is None:
+        return f"{name} {quantity_words(check.measured, check.unit)} has no limit"
+    digits = _digits_apart(check.measured, limit.value)
+    measured = quantity_words(check.measured, check.unit, digits=digits)
+    words = f"the {limit_owner(limit, architecture)} {quantity_words(limit.value, limit.unit)}"
+    if check.measured == limit.value:
+        return f"{name} {measured} is equal to {words}"
+    side = "below" if check.measured < limit.value else "above"
+    return f"{name} {measured} is {percent_words(check.measured / limit.value - 1)} {side} {words}"
+
+
+def limit_owner(limit: Limit, architecture: str | None) -> str:
+    """Return whose limit it is: `gb200 limit`, or `simulated h100 limit`."""
+    tier = limit.tier if limit.tier in ("simulated", "site") else ""
+    return " ".join(part for part in (tier, limit.architecture or architecture, "limit") if part)
+
+
+def limit_statistic(limit: Limit) -> str:
+    """Return which number is judged: `max`, `at 16 GiB`, or nothing where there is only one."""
+    if limit.statistic == "at-size" and limit.size_bytes is not None:
+        return f"at {format_bytes(limit.size_bytes)}"
+    return "max" if limit.statistic == "max" else ""
+
+
+def _digits_apart(measured: float, limit: float) -> int:
+    """Return the significant digits that a number near its limit needs to look different."""
+    for digits in range(4, 17):
+        if number_words(measured, digits=digits) != number_words(limit, digits=digits):
+            return digits
+    return 4
+
+
+def nodes_words(count: int) -> str:
+    """Return `1 node` or `8 nodes`."""
+    return f"{count} node" if count == 1 else f"{count} nodes"

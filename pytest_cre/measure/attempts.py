@@ -1,0 +1,367 @@
+"""Events to attempts: one attempt is one life of the training processes.
+
+An attempt begins with a process start or with other proof of a restart, never merely because a step number
+repeats: copies of a line from other ranks repeat numbers too, and a crash right after a save repeats none.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import nan
+from operator import attrgetter
+
+from pytest_cre.measure.events import StepRun, TrainingEvent
+from pytest_cre.measure.ordering import Item, in_order
+
+SECOND_NS = 1_000_000_000
+
+_LOADING = frozenset(("load_start", "load_end", "train_ready"))
+_SAVING = frozenset(("save_start", "save_unblock", "save_commit"))
+
+
+@dataclass(slots=True, kw_only=True)
+class StepColumns:
+    """Printed steps, a column each; a missing number is NaN."""
+
+    numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    times_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    step_times_s: "array[float]" = field(default_factory=lambda: array("d"))
+    tflops: "array[float]" = field(default_factory=lambda: array("d"))
+
+    def append(self, event: TrainingEvent, t_ns: int) -> None:
+        """Take one printed step."""
+        self.numbers.append(event.step or 0)
+        self.times_ns.append(t_ns)
+        self.step_times_s.append(nan if event.step_time_s is None else event.step_time_s)
+        self.tflops.append(nan if event.tflops_per_gpu is None else event.tflops_per_gpu)
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """What was seen of one attempt. Steps rise strictly; times never fall."""
+
+    first_seen_ns: int
+    last_seen_ns: int
+    start_ns: int | None = None
+    load_start_ns: int | None = None
+    load_end_ns: int | None = None
+    train_ready_ns: int | None = None
+    loaded_step: int | None = None
+    exit_ns: int | None = None
+    succeeded: bool = False
+    reason: str | None = None
+    steps: StepColumns = field(default_factory=StepColumns)
+    first_covers: int | None = None
+    saves: list[TrainingEvent] = field(default_factory=list)
+    evals: list[TrainingEvent] = field(default_factory=list)
+    streams: set[str] = field(default_factory=set)  # whose process start was seen
+    last_by_stream: dict[str, int] = field(default_factory=dict)
+    pending: list[TrainingEvent] = field(default_factory=list)  # loads seen after steps
+
+    @property
+    def has_progress(self) -> bool:
+        """Return whether it got past its start-up."""
+        return bool(self.steps.numbers) or self.load_end_ns is not None or bool(self.saves)
+
+    def load(self, event: TrainingEvent, t_ns: int) -> None:
+        """Take a load or ready line: the earliest start, the latest end."""
+        if event.kind == "load_start":
+            self.load_start_ns = _least(self.load_start_ns, t_ns)
+        elif event.kind == "load_end":
+            self.load_end_ns = _greatest(self.load_end_ns, t_ns)
+            if event.step is not None:
+                self.loaded_step = event.step
+        else:
+            self.train_ready_ns = _greatest(self.train_ready_ns, t_ns)
+
+    def is_copy(self, step: int, t_ns: int) -> bool:
+        """Return whether a step line that is not ahead repeats an earlier line.
+
+        A step cannot be done again within the time that it took at first.
+        """
+        numbers, times = self.steps.numbers, self.steps.times_ns
+        at = bisect_left(numbers, step)
+        if at == len(numbers) or numbers[at] != step:
+            return False
+        before = times[at - 1] if at else self.load_end_ns or self.start_ns or self.first_seen_ns
+        return t_ns - times[at] <= 2 * max(0, times[at] - before)
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """Attempts in order, with what belongs to none of them."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    opened_ns: int | None = None
+    closed_ns: int | None = None
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    gpus: list[tuple[int, int]] = field(default_factory=list)  # from when, how many
+    untimed: StepColumns = field(default_factory=StepColumns)
+    flags: set[str] = field(default_factory=set)
+    skipped_steps: int = 0
+    samples: int | None = None  # consumed, as last printed
+    copies: int = 0
+    clamped: int = 0
+    after_close: int = 0
+    tolerance_ns: int = SECOND_NS
+
+    def clamp(self, moved_ns: int) -> None:
+        """Count an event that had to be moved because clocks disagree; flag more than the tolerance."""
+        self.clamped += 1
+        if moved_ns > self.tolerance_ns:
+            self.flags.add("clamped")
+
+
+def history_of(events: Sequence[TrainingEvent | StepRun], tolerance_ns: int = SECOND_NS) -> History:
+    """Sort events and split them into attempts.
+
+    What comes up to `tolerance_ns` after the window's end is taken to be at its end, because the API
+    truncates times to whole seconds; what comes later is dropped and counted.
+    """
+    history = History(tolerance_ns=tolerance_ns)
+    runs = [event for event in events if isinstance(event, StepRun)]
+    timed = _with_times(events, history)
+    _read_window(timed, history)
+    ordered, moved_ns = in_order(timed, runs, history.closed_ns)
+    for distance_ns in moved_ns:
+        history.clamp(distance_ns)
+    _Splitter(history).split(ordered)
+    return history
+
+
+def _with_times(events: Sequence[TrainingEvent | StepRun], history: History) -> list[TrainingEvent]:
+    """Keep events with a time; other lines take the time of the line before them in their stream.
+
+    Steps without a time are only counted: a lent time would invent a duration.
+    """
+    singles = [event for event in events if isinstance(event, TrainingEvent)]
+    if all(event.t_ns is not None for event in singles):
+        return singles
+    history.flags.add("no_timestamps")
+    timed: list[TrainingEvent] = []
+    lent: dict[str, int] = {}
+    for event in sorted(singles, key=attrgetter("stream", "seq")):
+        if event.t_ns is not None:
+            lent[event.stream] = event.t_ns
+            timed.append(event)
+        elif event.kind == "step":
+            history.untimed.append(event, 0)
+        elif event.stream in lent:
+            timed.append(replace(event, t_ns=lent[event.stream], t_source="inferred"))
+    return timed
+
+
+def _read_window(events: list[TrainingEvent], history: History) -> None:
+    for event in events:
+        if event.kind == "window_open":
+            history.opened_ns = _least(history.opened_ns, event.t_ns)
+        elif event.kind == "window_close":
+            history.closed_ns = _greatest(history.closed_ns, event.t_ns)
+        elif event.kind == "gap" and event.t_ns is not None and event.until_ns is not None:
+            history.gaps.append((event.t_ns, max(event.t_ns, event.until_ns)))
+            history.flags.add("log_gap")
+        if event.gpus is not None and event.t_ns is not None:
+            history.gpus.append((event.t_ns, event.gpus))
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _greatest(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else max(a, b)
+
+
+class _Splitter:
+    """The walk over ordered events, with the attempt it is in."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.tolerance_ns = history.tolerance_ns
+        self.by_number: dict[int, Attempt] = {}
+        self.ends: dict[str, int] = {}  # last time seen in each stream
+
+    def split(self, items: list[Item]) -> None:
+        """Put every event into its attempt."""
+        for item in items:
+            ended = item.times_ns[-1] if isinstance(item, StepRun) else item.t_ns
+            self.ends[item.stream] = ended or 0
+        for item in items:
+            if isinstance(item, StepRun):
+                self._run(item)
+            else:
+                self._event(item)
+        for attempt in self.history.attempts:
+            for late in attempt.pending:
+                self.history.clamp((late.t_ns or 0) - attempt.steps.times_ns[0])
+                attempt.load(late, attempt.steps.times_ns[0])
+
+    def _run(self, run: StepRun) -> None:
+        """Take the first step like any other; the rest follow it as a block if it was ahead."""
+        events = iter(run.part(0, 1) if len(run) > 1 else run)
+        self._event(next(events))
+        if len(run) == 1:
+            return
+        attempt = self.history.attempts[-1]
+        if run.attempt is not None:
+            attempt = self.by_number.get(run.attempt, attempt)
+        columns = attempt.steps
+        is_ahead = bool(columns.numbers) and columns.numbers[-1] == run.numbers[0]
+        if not is_ahead or (attempt.exit_ns is not None and run.attempt is None):
+            for event in run.part(1, len(run)):
+                self._event(event)
+            return
+        columns.numbers.extend(run.numbers[1:])
+        columns.times_ns.extend(run.times_ns[1:])
+        columns.step_times_s.extend(run.step_times_s[1:])
+        columns.tflops.extend(run.tflops[1:])
+        attempt.last_by_stream[run.stream] = run.numbers[-1]
+        attempt.last_seen_ns = max(attempt.last_seen_ns, run.times_ns[-1])
+        self._count(run.skipped, run.samples)
+
+    def _event(self, event: TrainingEvent) -> None:
+        closed, last = self.history.closed_ns, self.last
+        if last is not None and event.kind == "step" and self._goes_on(event, last, closed):
+            return
+        if event.kind in ("window_open", "window_close", "gap"):
+            return
+        t_ns = event.t_ns or 0
+        if closed is not None and t_ns > closed:
+            if t_ns > closed + self.tolerance_ns:
+                self.history.after_close += 1
+                return
+            t_ns = closed
+        attempt = self._attempt_of(event, t_ns, last)
+        if event.kind == "step":
+            attempt = self._step(event, t_ns, attempt)
+        elif event.kind == "proc_start":
+            attempt.start_ns = _least(attempt.start_ns, t_ns)
+            attempt.streams.add(event.stream)
+        elif event.kind in _LOADING:
+            if attempt.steps.numbers:
+                attempt.pending.append(event)
+            else:
+                attempt.load(event, t_ns)
+        elif event.kind in _SAVING:
+            attempt.saves.append(event if t_ns == event.t_ns else replace(event, t_ns=t_ns))
+        elif event.kind in ("eval_start", "eval_end"):
+            attempt.evals.append(event if t_ns == event.t_ns else replace(event, t_ns=t_ns))
+        else:
+            self._exit(event, t_ns, attempt)
+        attempt.last_seen_ns = max(attempt.last_seen_ns, t_ns)
+
+    @property
+    def last(self) -> Attempt | None:
+        """Return the newest attempt."""
+        return self.history.attempts[-1] if self.history.attempts else None
+
+    def _goes_on(self, event: TrainingEvent, last: Attempt, closed: int | None) -> bool:
+        """Take a step that is simply the next one; logs have a million of them."""
+        columns, t_ns, step = last.steps, event.t_ns, event.step
+        if not columns.numbers or t_ns is None or step is None or step <= columns.numbers[-1]:
+            return False
+        if last.exit_ns is not None or last.pending or (closed is not None and t_ns > closed):
+            return False
+        if event.attempt is not None and self.by_number.get(event.attempt) is not last:
+            return False
+        if t_ns < columns.times_ns[-1]:
+            return False
+        if event.skipped or event.samples is not None:
+            self._count(event.skipped, event.samples)
+        columns.append(event, t_ns)
+        last.last_by_stream[event.stream] = step
+        last.last_seen_ns = t_ns
+        return True
+
+    def _new(self, t_ns: int, number: int | None) -> Attempt:
+        attempt = Attempt(first_seen_ns=t_ns, last_seen_ns=t_ns)
+        self.history.attempts.append(attempt)
+        if number is not None:
+            self.by_number[number] = attempt
+        return attempt
+
+    def _attempt_of(self, event: TrainingEvent, t_ns: int, last: Attempt | None) -> Attempt:
+        """Return the attempt that an event belongs to, a new one where it proves a restart."""
+        number = event.attempt
+        if number is not None:
+            return self.by_number.get(number) or self._new(t_ns, number)
+        if last is None:
+            return self._new(t_ns, None)
+        if event.kind == "proc_start":
+            joins = not last.steps.numbers and last.start_ns is None
+            joins = joins or (not last.has_progress and event.stream not in last.streams)
+            joins = (
+                joins and last.exit_ns is None
+            ) or t_ns == last.start_ns  # or the same line again
+            return last if joins else self._new(t_ns, None)
+        if event.kind in ("abort", "end"):
+            return self._leaving(event, last)
+        if last.exit_ns is None or event.kind in _SAVING:
+            return last
+        late = event.kind == "step" and t_ns <= last.exit_ns + self.tolerance_ns
+        late = late and bool(last.steps.numbers)
+        return last if late else self._new(t_ns, None)
+
+    def _leaving(self, event: TrainingEvent, last: Attempt) -> Attempt:
+        """Return whose exit it is: a pod of the attempt before may be seen to end only now."""
+        if len(self.history.attempts) > 1 and not last.has_progress:
+            before = self.history.attempts[-2]
+            if event.stream in before.streams and event.stream not in last.streams:
+                return before
+        return last
+
+    def _exit(self, event: TrainingEvent, t_ns: int, attempt: Attempt) -> None:
+        first = attempt.exit_ns is None
+        attempt.exit_ns = _greatest(attempt.exit_ns, t_ns)
+        attempt.succeeded = event.kind == "end" and (first or attempt.succeeded)
+        if event.kind == "abort" and attempt.reason is None:
+            attempt.reason = event.reason
+
+    def _step(self, event: TrainingEvent, t_ns: int, attempt: Attempt) -> Attempt:
+        step, stream = event.step or 0, event.stream
+        columns = attempt.steps
+        ahead = not columns.numbers or step > columns.numbers[-1]
+        if attempt.pending:
+            same_stream = attempt.pending[-1].stream in attempt.last_by_stream
+            if not ahead or same_stream:
+                attempt = self._restarted(event, attempt)
+                columns, ahead = attempt.steps, True
+        if not ahead:
+            newest = attempt.last_by_stream.get(stream, 0)
+            if attempt.is_copy(step, t_ns) or (
+                newest < step and self._others_go_on(attempt, event)
+            ):
+                attempt.last_by_stream[stream] = max(step, newest)
+                self.history.copies += 1
+                return attempt
+            attempt = self._restarted(event, attempt)
+            columns = attempt.steps
+        if not columns.numbers:
+            attempt.first_covers = event.covers
+        columns.append(event, max(t_ns, columns.times_ns[-1]) if columns.times_ns else t_ns)
+        attempt.last_by_stream[stream] = step
+        self._count(event.skipped, event.samples)
+        return attempt
+
+    def _count(self, skipped: int | None, samples: int | None) -> None:
+        if skipped:
+            self.history.skipped_steps += skipped
+            self.history.flags.add("skipped_steps")
+        if samples is not None:
+            self.history.samples = samples
+
+    def _others_go_on(self, attempt: Attempt, event: TrainingEvent) -> bool:
+        """Return whether a stream that printed steps of this attempt is still being written."""
+        streams = attempt.last_by_stream.keys() - {event.stream}
+        return any(self.ends[stream] >= (event.t_ns or 0) for stream in streams)
+
+    def _restarted(self, event: TrainingEvent, attempt: Attempt) -> Attempt:
+        """Open the attempt that a step or a load proves, without any process start."""
+        seen_ns = attempt.pending[0].t_ns if attempt.pending else event.t_ns
+        fresh = self._new(seen_ns or 0, event.attempt)
+        for pending in attempt.pending:
+            fresh.load(pending, pending.t_ns or 0)
+        attempt.pending = []
+        self.history.flags.add("implicit_restart")
+        return fresh

@@ -1,0 +1,220 @@
+"""Whose clock a log's times are of: time zones, output that came in bursts, and skew between pods."""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import islice
+from math import isnan
+from operator import sub
+from statistics import median
+
+from pytest_cre.measure.events import TimeSource
+from pytest_cre.measure.frameworks.recorder import NO_TIME, Fact, Recorder
+from pytest_cre.measure.instants import MINUTE_NS, SECOND_NS
+
+TOLERANCE_NS = SECOND_NS
+_QUARTER_NS = 15 * MINUTE_NS
+_MINIMUM_PAIRS = 5
+_BURST_LINES = 3
+_MILLISECOND_NS = 1_000_000
+
+
+class Clock:
+    """Turns what one recorder noted into UTC, with the source of the times.
+
+    An application's time without a zone is shifted by whole quarters of an hour to the kubelet's, which
+    writes a line down later, never earlier, than it was printed. Where too few lines tell the zone and it
+    is not UTC, the kubelet's times are taken instead.
+    """
+
+    def __init__(self, recorders: Iterable[Recorder]) -> None:
+        ahead_ns, pairs = NO_TIME, 0
+        for recorder in recorders:
+            columns = recorder.app_ns, recorder.absolute_ns
+            if any(NO_TIME in column for column in columns):
+                columns = _both(*columns)
+            pairs += len(columns[0])
+            ahead_ns = max(ahead_ns, max(map(sub, *columns), default=NO_TIME))
+            for fact in recorder.facts:
+                if fact.app_ns is not None and fact.absolute_ns is not None:
+                    pairs += 1
+                    ahead_ns = max(ahead_ns, fact.app_ns - fact.absolute_ns)
+        quarters = round(ahead_ns / _QUARTER_NS) if pairs else 0
+        self.offset_ns = quarters * _QUARTER_NS
+        self.is_zone_unknown = bool(quarters) and pairs < _MINIMUM_PAIRS
+
+    @property
+    def flags(self) -> set[str]:
+        """Return what to say about the times."""
+        return {"zone_unknown"} if self.is_zone_unknown else set()
+
+    def at(self, app_ns: int | None, absolute_ns: int | None) -> tuple[int | None, TimeSource]:
+        """Return a time in UTC and where it comes from."""
+        if app_ns is None or (self.is_zone_unknown and absolute_ns is not None):
+            return absolute_ns, "kubelet"
+        return app_ns - self.offset_ns, "app"
+
+    def fact(self, fact: Fact) -> tuple[int | None, TimeSource]:
+        """Return a fact's time in UTC and where it comes from."""
+        return self.at(fact.app_ns, fact.absolute_ns)
+
+    def steps(self, recorder: Recorder) -> "tuple[array[int], TimeSource]":
+        """Return the times of all step lines in UTC, `NO_TIME` where there is none."""
+        app, absolute = recorder.app_ns, recorder.absolute_ns
+        if NO_TIME not in app and not self.is_zone_unknown:
+            if not self.offset_ns:
+                return app, "app"
+            return array("q", [t_ns - self.offset_ns for t_ns in app]), "app"
+        times = array("q")
+        for app_ns, absolute_ns in zip(app, absolute, strict=True):
+            if app_ns == NO_TIME or (self.is_zone_unknown and absolute_ns != NO_TIME):
+                times.append(absolute_ns)
+            else:
+                times.append(app_ns - self.offset_ns)
+        has_app = any(t_ns != NO_TIME for t_ns in app) and not self.is_zone_unknown
+        return times, "app" if has_app else "kubelet"
+
+
+def _both(app: "array[int]", absolute: "array[int]") -> "tuple[array[int], array[int]]":
+    """Return the rows of two columns that have both times."""
+    rows = [pair for pair in zip(app, absolute, strict=True) if NO_TIME not in pair]
+    return array("q", [a for a, _ in rows]), array("q", [b for _, b in rows])
+
+
+def bursts(recorder: Recorder) -> list[range]:
+    """Return the step lines, three or more in a row, that were written down in the same millisecond.
+
+    Such lines had waited in a buffer: their time is that of its flush.
+    """
+    found: list[range] = []
+    absolute = recorder.absolute_ns
+    if min(map(sub, islice(absolute, 1, None), absolute), default=0) > _MILLISECOND_NS:
+        return found
+    start = 0
+    for at in range(1, len(absolute) + 1):
+        ended = at == len(absolute) or (
+            absolute[at] // _MILLISECOND_NS != absolute[start] // _MILLISECOND_NS
+        )
+        if ended:
+            if at - start >= _BURST_LINES and absolute[start] != NO_TIME:
+                found.append(range(start, at))
+            start = at
+    return found
+
+
+def spread(times: "array[int]", recorder: Recorder, burst: range) -> None:
+    """Set the times of a burst's lines back by the step times that they print, in place.
+
+    Where a line prints none, the time of those before it is not known. None is set back beyond the
+    line before the burst.
+    """
+    floor_ns = times[burst.start - 1] if burst.start else NO_TIME
+    at_ns = times[burst.stop - 1]
+    for at in range(burst.stop - 1, burst.start, -1):
+        seconds = recorder.seconds[at]
+        if isnan(seconds) or at_ns == NO_TIME:
+            at_ns = NO_TIME
+        else:
+            covered = max(1, recorder.numbers[at] - recorder.numbers[at - 1])
+            at_ns = max(at_ns - round(seconds * covered * SECOND_NS), floor_ns)
+        times[at - 1] = at_ns
+
+
+def skew_ns(
+    base_steps: "tuple[array[int], array[int]]",
+    steps: "tuple[array[int], array[int]]",
+    saves: Sequence[tuple[int, int]],
+    loads: Sequence[tuple[int, int]],
+) -> int:
+    """Return what to add to a stream's times so that they fit the clock of the base stream.
+
+    Steps are columns of numbers and times, of the base and of the stream; saves and loads are pairs of
+    step and time, of starts of saves and ends of loads in the stream. The same step printed in both tells
+    the skew directly. Else a save of step n starts between the lines of n and of the next step, and a
+    load of step n ends before the first line above n. Within a second all is taken to be right.
+    """
+    shared = _shared_differences(base_steps, steps)
+    if len(shared) >= _BURST_LINES:
+        difference = round(median(shared))
+        return difference if abs(difference) > TOLERANCE_NS else 0
+    least, most = NO_TIME, -NO_TIME
+    numbers, times = base_steps
+    places = _places(numbers, times, {step for step, _ in saves})
+    for step, t_ns in saves:
+        done = min(places.get(step, ()), key=lambda at: abs(times[at] - t_ns), default=None)
+        if done is not None:
+            least = max(least, times[done] - t_ns)
+            if done + 1 < len(numbers) and numbers[done + 1] > step:
+                most = min(most, times[done + 1] - t_ns)
+    starts = _starts(numbers, times)
+    for step, t_ns in loads:
+        after = min(
+            (at for at in starts if numbers[at] > step),
+            key=lambda at: abs(times[at] - t_ns),
+            default=None,
+        )
+        if after is not None:
+            most = min(most, times[after] - t_ns)
+    if least > TOLERANCE_NS:
+        return least
+    return most if most < -TOLERANCE_NS else 0
+
+
+def _places(
+    numbers: "array[int]", times: "array[int]", wanted: Set[int]
+) -> Mapping[int, list[int]]:
+    """Return the lines of each wanted step that have a time."""
+    found: dict[int, list[int]] = {}
+    for at, number in enumerate(numbers):
+        if number in wanted and times[at] != NO_TIME:
+            found.setdefault(number, []).append(at)
+    return found
+
+
+def _starts(numbers: "array[int]", times: "array[int]") -> list[int]:
+    """Return the lines with a time that are the first of all or where the counter was set back."""
+    return [
+        at
+        for at, number in enumerate(numbers)
+        if times[at] != NO_TIME and (at == 0 or numbers[at - 1] >= number)
+    ]
+
+
+def _shared_differences(
+    base: "tuple[array[int], array[int]]", other: "tuple[array[int], array[int]]"
+) -> list[int]:
+    """Return base time minus stream time for each step that both print just as often."""
+    first: dict[int, list[int]] = {}
+    for number, t_ns in zip(*base, strict=True):
+        if t_ns != NO_TIME:
+            first.setdefault(number, []).append(t_ns)
+    second: dict[int, list[int]] = {}
+    for number, t_ns in zip(*other, strict=True):
+        if t_ns != NO_TIME and number in first:
+            second.setdefault(number, []).append(t_ns)
+    return [
+        a - b
+        for number, times in second.items()
+        if len(times) == len(first[number])
+        for a, b in zip(first[number], times, strict=True)
+    ]
+
+
+def copies(
+    numbers: Sequence[int], times: Sequence[int], streams: Sequence[int], spans: Mapping[int, int]
+) -> set[int]:
+    """Return the indexes of step lines that repeat one of another stream, in the order of time.
+
+    A step cannot be done again within the time that it takes (`spans`, by index): a line so near to the
+    same step's line from elsewhere is its copy.
+    """
+    kept: dict[int, tuple[int, int]] = {}
+    found: set[int] = set()
+    for at, number in enumerate(numbers):
+        before = kept.get(number)
+        if before is not None and streams[at] != before[1]:
+            apart = times[at] - before[0]
+            if times[at] == NO_TIME or abs(apart) <= max(TOLERANCE_NS, 2 * spans.get(at, 0)):
+                found.add(at)
+                continue
+        kept[number] = (times[at], streams[at])
+    return found

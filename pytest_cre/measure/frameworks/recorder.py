@@ -1,0 +1,181 @@
+"""What a reader took from one log: step lines in columns, everything else as facts."""
+
+from array import array
+from dataclasses import dataclass, field
+from math import isfinite, nan
+
+from pytest_cre.measure.events import EventKind
+from pytest_cre.measure.logtext import Line
+
+NO_TIME = -(2**63)
+
+
+@dataclass(slots=True, kw_only=True)
+class Fact:
+    """One line that is no step. `app_ns` has no zone yet; `absolute_ns` is UTC."""
+
+    kind: EventKind
+    seq: int
+    app_ns: int | None
+    absolute_ns: int | None
+    step: int | None = None
+    duration_s: float | None = None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class LineCounter:
+    """Numbers what is taken from one log, in the order of its lines; the first is 1."""
+
+    taken: int = 0
+
+    def next(self) -> int:
+        """Return the next number."""
+        self.taken += 1
+        return self.taken
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Collects what one reader takes from one log.
+
+    Columns have a row per step line; NaN stands for a number that was not printed, `NO_TIME` for a
+    time. `app_ns` are times of the application without a zone, `absolute_ns` those that need none.
+    """
+
+    counter: LineCounter
+    numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    app_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    absolute_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    seconds: "array[float]" = field(default_factory=lambda: array("d"))
+    tflops: "array[float]" = field(default_factory=lambda: array("d"))
+    loss: "array[float]" = field(default_factory=lambda: array("d"))
+    seqs: "array[int]" = field(default_factory=lambda: array("q"))
+    facts: list[Fact] = field(default_factory=list)
+    skipped: int = 0
+    samples: int | None = None
+    done: Fact | None = None  # the line that said that training was over
+    flags: set[str] = field(default_factory=set)
+    _start_seq: int | None = None
+
+    @property
+    def last_number(self) -> int | None:
+        """Return the newest step number."""
+        return self.numbers[-1] if self.numbers else None
+
+    def step(
+        self,
+        line: Line,
+        number: int,
+        *,
+        app_ns: int | None = None,
+        seconds: float | None = None,
+        tflops: float | None = None,
+        loss: float | None = None,
+    ) -> None:
+        """Take a step line. Numbers that cannot be, such as a negative time, are not printed."""
+        app, absolute = _times(line, app_ns)
+        self.row(
+            number,
+            NO_TIME if app is None else app,
+            NO_TIME if absolute is None else absolute,
+            _positive(seconds),
+            _positive(tflops),
+            loss if loss is not None and isfinite(loss) else nan,
+        )
+
+    def row(
+        self,
+        number: int,
+        app_ns: int,
+        absolute_ns: int,
+        seconds: float,
+        tflops: float,
+        loss: float,
+    ) -> None:
+        """Take a step line as a row of the columns, missing numbers as they are there."""
+        self.numbers.append(number)
+        self.app_ns.append(app_ns)
+        self.absolute_ns.append(absolute_ns)
+        self.seconds.append(seconds if seconds > 0 else nan)
+        self.tflops.append(tflops if tflops > 0 else nan)
+        self.loss.append(loss)
+        counter = self.counter
+        counter.taken += 1
+        self.seqs.append(counter.taken)
+        if self.done is not None:
+            self.done = None
+
+    def fact(
+        self,
+        kind: EventKind,
+        line: Line,
+        *,
+        step: int | None = None,
+        app_ns: int | None = None,
+        duration_s: float | None = None,
+        reason: str | None = None,
+    ) -> Fact:
+        """Take another line; the fact returned may still be completed by later lines."""
+        fact = fact_of(
+            kind,
+            line,
+            self.counter.next(),
+            step=step,
+            app_ns=app_ns,
+            duration_s=duration_s,
+            reason=reason,
+        )
+        self.facts.append(fact)
+        return fact
+
+    def started(self, line: Line) -> None:
+        """Take a line that a process prints when it starts.
+
+        Several such lines are one start, until something else was taken from the log.
+        """
+        if self.counter.taken != self._start_seq:
+            if self.done is not None:
+                self.facts.append(self.done)
+                self.done = None
+            self.fact("proc_start", line)
+            self._start_seq = self.counter.taken
+
+    def finished(self, line: Line) -> None:
+        """Take a line that says that training is over."""
+        self.done = fact_of("end", line, self.counter.next())
+
+
+def fact_of(
+    kind: EventKind,
+    line: Line,
+    seq: int,
+    *,
+    step: int | None = None,
+    app_ns: int | None = None,
+    duration_s: float | None = None,
+    reason: str | None = None,
+) -> Fact:
+    """Return a fact with the line's times, of which `app_ns` may replace the application's."""
+    app, absolute = _times(line, app_ns)
+    return Fact(
+        kind=kind,
+        seq=seq,
+        app_ns=app,
+        absolute_ns=absolute,
+        step=step,
+        duration_s=duration_s,
+        reason=reason,
+    )
+
+
+def _times(line: Line, app_ns: int | None) -> tuple[int | None, int | None]:
+    if app_ns is not None:
+        return app_ns, line.kubelet_ns
+    if line.is_app_zoned:
+        return None, line.app_ns
+    return line.app_ns, line.kubelet_ns
+
+
+def _positive(value: float | None) -> float:
+    return value if value is not None and isfinite(value) and value > 0 else nan

@@ -1,0 +1,364 @@
+"""The bytes of one log to clean lines, in blocks.
+
+A block is some whole lines. Only lines that can matter are cut out of it: those that one of the readers'
+needles occurs in, and all lines while a reader asks for them. That changes nothing but the speed: a line
+without a needle means nothing to any reader. How the bytes are cut into chunks changes nothing at all.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol, cast
+
+import re2
+
+from pytest_cre.measure.instants import PLAIN_TIME, RFC3339, instant_ns
+
+MAX_LINE_BYTES = 65_536
+BLOCK_BYTES = 131_072
+# Container runtimes cut long lines into records: containerd and Docker at 16 KiB, CRI-O at 8 KiB.
+RECORD_BYTES = (16_384, 8_192)
+
+_ANSI = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[()][\x20-\x7e]|[@-Z\\^_=>78])"
+)
+_PREFIX = re.compile(
+    rb"[ \t]*(?:"
+    rb"\[?(?P<zoned>" + RFC3339 + rb")\]?(?:[ \t]std(?:out|err)[ ][FP](?::\S+)?)?(?:[ \t]|$)"
+    rb"|\[?(?P<plain>" + PLAIN_TIME + rb")\]?(?:[ \t]|$)"
+    rb"|\[NeMo[ ][A-Z][ ](?P<nemo>" + PLAIN_TIME + rb"(?:Z|[+-]\d\d:\d\d)?)[^\]]{0,99}\][: ]?"
+    rb"|\[pod/[^\]\s]{1,512}\](?:[ ]|$)"
+    rb"|\[(?P<tag>(?:[\w.-]{1,253}@)?\d{1,9},[ ]?\d{1,9})\]<std\w{1,6}>:"
+    rb"|\[(?:rank|default|trainer|worker|node)[ _]?\d{1,7}\]:?[ ]?"
+    rb"|(?P<task>\d{1,7}):(?:[ ]|$)"
+    rb"|\(\w{1,80}[ ]pid=\d+(?:,[ ]ip=[\d.]+)?\)(?:[ ]|$)"
+    rb"|(?=[a-z.-]{0,253}\d)[a-z0-9][a-z0-9.]{0,253}-[a-z0-9.-]{0,253}:[ ]"  # pod, from a launcher
+    rb"|[A-Za-z_][\w.-]{0,40}/\d{1,7}[ ]"  # role and rank, from NeMo-Run
+    rb"|[IWEF]\d{4}[ ]\d\d:\d\d:\d\d\.\d{6}[ ]+\d+[ ][\w.-]{1,80}:\d+\][ ]"  # absl: no year
+    rb")"
+)
+_MAX_PREFIXES = 8
+_RECORD_TIME = re.compile(RFC3339 + rb"[ ]")
+_CRI_RECORD = re.compile(RFC3339 + rb"[ ](std(?:out|err))[ ]([FP])(?::\S+)?[ ]")
+_CRI_NEEDLE = rb"std(?:out|err) P[: ]"
+
+
+@dataclass(slots=True, kw_only=True)
+class Line:
+    """One clean line: the text after all prefixes, and what the prefixes said.
+
+    `kubelet_ns` is the first time with a zone, `app_ns` a further time, or one without a zone
+    (`is_app_zoned` tells which). `tag` is the rank that a launcher put before the line, or empty.
+    """
+
+    text: bytes
+    kubelet_ns: int | None = None
+    app_ns: int | None = None
+    is_app_zoned: bool = False
+    tag: bytes = b""
+
+
+def clean_line(raw: bytes) -> Line:
+    """Strip prefixes, several deep.
+
+    The blanks after a prefix stay, except for the one that belongs to it: columns matter.
+    """
+    line, at = Line(text=raw), 0
+    for _ in range(_MAX_PREFIXES):
+        found = _PREFIX.match(raw, at)
+        if found is None:
+            break
+        kind = found.lastgroup
+        if kind in ("zoned", "plain", "nemo"):
+            written = found[kind]
+            at_ns = instant_ns(written)
+            if at_ns is None:
+                break
+            if kind == "zoned" and line.kubelet_ns is None:
+                line.kubelet_ns = at_ns
+            elif line.app_ns is None:
+                line.app_ns = at_ns
+                line.is_app_zoned = kind == "zoned" or len(written.lstrip(b"0123456789-T :.,")) > 0
+        elif kind == "tag":
+            line.tag = found["tag"].rpartition(b",")[2].strip()
+        elif kind == "task":
+            line.tag = found["task"]
+        at = found.end()
+    line.text = raw[at:] if at else raw
+    return line
+
+
+def join_records(raw: bytes) -> bytes:
+    """Drop the timestamps that the log API puts inside a line longer than the runtime's records."""
+    first = _RECORD_TIME.match(raw)
+    if first is None:
+        return raw
+    for size in RECORD_BYTES:
+        pieces, start, at = [raw[: first.end()]], first.end(), first.end() + size
+        while found := _RECORD_TIME.match(raw, at):
+            pieces.append(raw[start:at])
+            start, at = found.end(), found.end() + size
+        if len(pieces) > 1:
+            return b"".join([*pieces, raw[start:]])
+    return raw
+
+
+class BlockCutter:
+    """Chunks to blocks of whole lines without colour codes; counts what it drops.
+
+    A line longer than `MAX_LINE_BYTES` is dropped and counted, whatever its length.
+    """
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.lines_of_block = 0
+        self.lines_too_long = 0
+        self.undecodable_bytes = 0
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+        self._is_skipping = False
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take some bytes; return the block of lines that ended in them, perhaps empty."""
+        cut = chunk.rfind(b"\n") + 1
+        if not cut:
+            self._hold(chunk)
+            return b""
+        if self._is_skipping:
+            chunk = chunk[chunk.index(b"\n") + 1 :]
+            cut = chunk.rfind(b"\n") + 1
+            self._is_skipping = False
+            self.lines_too_long += 1
+        block = b"".join([*self._pending, chunk[:cut]]) if self._pending else chunk[:cut]
+        self._pending, self._pending_bytes = [], 0
+        self._hold(chunk[cut:])
+        return self._checked(block)
+
+    def close(self) -> bytes:
+        """Return the last line, if it had no end, as a block."""
+        if self._is_skipping:
+            self.lines_too_long += 1
+            return b""
+        block = b"".join(self._pending)
+        self._pending = []
+        return self._checked(block + b"\n") if block else b""
+
+    def _hold(self, rest: bytes) -> None:
+        if self._is_skipping or not rest:
+            return
+        self._pending.append(rest)
+        self._pending_bytes += len(rest)
+        if self._pending_bytes > MAX_LINE_BYTES:
+            self._pending, self._pending_bytes, self._is_skipping = [], 0, True
+
+    def _checked(self, block: bytes) -> bytes:
+        too_long = list(long_lines(block, MAX_LINE_BYTES))
+        if too_long:
+            self.lines_too_long += len(too_long)
+            starts = [0, *(end + 1 for _, end in too_long)]
+            ends = [*(start for start, _ in too_long), len(block)]
+            block = b"".join(block[a:b] for a, b in zip(starts, ends, strict=True))
+        # Much faster than bytes.count on lines of usual length.
+        self.lines_of_block = len(block) - len(block.replace(b"\n", b""))
+        self.lines += self.lines_of_block
+        if not block.isascii():
+            undecodable = _undecodable(block)
+            if undecodable:
+                self.undecodable_bytes += undecodable
+                block = block.decode(errors="replace").encode()
+        return _ANSI.sub(b"", block) if b"\x1b" in block else block
+
+
+def long_lines(block: bytes, limit: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each line of the block that is longer than the limit.
+
+    Looks at one place per `limit` bytes, not at every line.
+    """
+    at = 0
+    while at + limit < len(block):
+        newline = block.rfind(b"\n", at, at + limit + 1)
+        if newline < 0:
+            newline = block.index(b"\n", at)
+            yield at, newline
+        at = newline + 1
+
+
+def _undecodable(block: bytes) -> int:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        text = block.decode(errors="surrogateescape")
+        return len(block) - len(text.encode(errors="ignore"))
+    return 0
+
+
+class Needles(Protocol):
+    """A compiled RE2 pattern."""
+
+    def search(self, text: bytes, pos: int = 0) -> "re.Match[bytes] | None":
+        """Return the leftmost match at or after a place."""
+
+
+@lru_cache(maxsize=256)
+def compile_needles(sources: tuple[bytes, ...]) -> Needles:
+    """Return one pattern that finds any of the sources, and unfinished records."""
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    pattern = b"|".join(b"(?:" + source + b")" for source in (*sources, _CRI_NEEDLE))
+    return cast("Needles", re2.compile(pattern, options))
+
+
+class LineReader(Protocol):
+    """What lines are cut out for."""
+
+    @property
+    def needles(self) -> Needles | None:
+        """Return what occurs in every line that can matter; None: every line can."""
+
+    @property
+    def wants_all(self) -> bool:
+        """Return whether every following line is wanted, for now."""
+
+    def line(self, line: Line) -> bool:
+        """Take a line; return whether something was taken from it."""
+
+    def fast(self, block: bytes, at: int) -> int:
+        """Take the line at a place in one go; return where the next starts, or -1."""
+
+
+class LogText:
+    """One log, fed in chunks, handed line by line to a reader."""
+
+    def __init__(self, reader: LineReader) -> None:
+        self.reader = reader
+        self.matched_lines = 0
+        self._cutter = BlockCutter()
+        self._records: dict[bytes, bytes] = {}  # unfinished lines, by stdout and stderr
+        self._is_dense = False
+        self._first = b""
+        self._last = b""
+
+    @property
+    def first_line(self) -> Line:
+        """Return the first line of all, with its times."""
+        return clean_line(self._first)
+
+    @property
+    def last_line(self) -> Line:
+        """Return the last line of all, with its times."""
+        return clean_line(self._last)
+
+    @property
+    def lines_too_long(self) -> int:
+        """Return how many lines were dropped for their length."""
+        return self._cutter.lines_too_long
+
+    @property
+    def undecodable_bytes(self) -> int:
+        """Return how many bytes of the lines read are no UTF-8."""
+        return self._cutter.undecodable_bytes
+
+    @property
+    def unmatched_lines(self) -> int:
+        """Return how many lines, blank ones included and dropped ones not, gave nothing."""
+        return self._cutter.lines - self.matched_lines
+
+    def feed(self, data: bytes) -> None:
+        """Take some bytes of the log."""
+        for start in range(0, len(data), BLOCK_BYTES):
+            self._block(self._cutter.feed(data[start : start + BLOCK_BYTES]))
+
+    def close(self) -> None:
+        """Take the last line, also one without an end."""
+        self._block(self._cutter.close())
+        for raw in self._records.values():
+            self._clean(raw)
+        self._records.clear()
+
+    def _block(self, block: bytes) -> None:
+        if not block:
+            return
+        self._first = self._first or block[: block.index(b"\n")]
+        self._last = block[block.rfind(b"\n", 0, -1) + 1 : -1] or self._last
+        # A record's timestamp may stand inside a needle.
+        has_records = any(True for _ in long_lines(block, min(RECORD_BYTES)))
+        lines, matched = self._cutter.lines_of_block, self.matched_lines
+        if self._is_dense or has_records:
+            self._every_line(block, 0, is_plain=b"\r" not in block and not has_records)
+        else:
+            self._some_lines(block)
+        # Where most lines matter, looking for needles costs more than it saves.
+        self._is_dense = (self.matched_lines - matched) * 2 > lines
+
+    def _some_lines(self, block: bytes) -> None:
+        at, size = 0, len(block)
+        while at < size:
+            if self.reader.wants_all or self._records:
+                at = self._one_line(block, at)
+                continue
+            needles = self.reader.needles
+            if needles is None:
+                self._every_line(block, at, is_plain=False)
+                return
+            found = needles.search(block, at)
+            if found is None:
+                return
+            start, end = found.span()
+            at = block.rfind(b"\n", at, start) + 1 or at
+            while at < end:
+                at = self._one_line(block, at)
+
+    def _every_line(self, block: bytes, at: int, *, is_plain: bool) -> None:
+        size, fast = len(block), self.reader.fast
+        while at < size:
+            following = fast(block, at) if is_plain and not self._records else -1
+            if following < 0:
+                at = self._one_line(block, at)
+            else:
+                self.matched_lines += 1
+                at = following
+
+    def _one_line(self, block: bytes, at: int) -> int:
+        end = block.index(b"\n", at)
+        raw = block[at:end]
+        if self._records or b" P" in raw[:80]:
+            record = _CRI_RECORD.match(raw)
+            if record is not None:
+                held = self._records.pop(record[1], b"")
+                raw = held + raw[record.end() :] if held else raw
+                if record[2] == b"P":
+                    self._records[record[1]] = raw[: MAX_LINE_BYTES + 1]
+                    return end + 1
+        self._clean(raw)
+        return end + 1
+
+    def _clean(self, raw: bytes) -> None:
+        if len(raw) > MAX_LINE_BYTES:
+            self._cutter.lines_too_long += 1
+            return
+        if len(raw) > min(RECORD_BYTES):
+            raw = join_records(raw)
+        line = clean_line(raw)
+        if b"\r" in line.text:
+            self.matched_lines += self._pieces(line)
+        else:
+            self.matched_lines += self.reader.line(line)
+
+    def _pieces(self, line: Line) -> bool:
+        """Hand over what a terminal showed one after another on the same line.
+
+        Only the last piece was written at the line's time.
+        """
+        is_matched = False
+        pieces = [piece for piece in line.text.split(b"\r") if piece]
+        for index, piece in enumerate(pieces):
+            clean = clean_line(piece) if index else replace(line, text=piece)
+            clean.tag = clean.tag or line.tag
+            if index < len(pieces) - 1:
+                clean.kubelet_ns = None
+            elif index:
+                clean.kubelet_ns = line.kubelet_ns
+            is_matched |= self.reader.line(clean)
+        return is_matched

@@ -1,0 +1,131 @@
+"""The order of events: by corrected time, each stream in the order of its lines."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+from operator import attrgetter, le
+
+from pytest_cre.measure.events import KIND_RANK, StepRun, TrainingEvent
+
+Item = TrainingEvent | StepRun
+
+# What may end one attempt or begin another: a run of steps is cut there.
+_STRUCTURAL = frozenset(
+    ("proc_start", "abort", "end", "load_start", "load_end", "train_ready", "step")
+)
+
+_STARTS = ("proc_start", "load_start", "load_end", "train_ready")
+
+
+def first_ns(item: Item) -> int:
+    """Return the time of an event, or of the first step of a run."""
+    return item.times_ns[0] if isinstance(item, StepRun) else item.t_ns or 0
+
+
+def in_order(
+    events: Sequence[TrainingEvent], runs: Sequence[StepRun], closed_ns: int | None
+) -> tuple[list[Item], list[int]]:
+    """Sort timed events and runs of steps; return them, and how far each line was moved by a backward clock.
+
+    Order is by time, then attempt, kind and stream; a stream whose clock went back keeps its order. A run
+    stays whole where nothing falls between its steps that could end an attempt; otherwise it is cut there.
+    """
+    pieces, loose = _cut(events, runs, closed_ns)
+    ordered, moved_ns = _ordered([*events, *loose])
+    merged: list[Item] = [*ordered]
+    if pieces:
+        merged = sorted([*ordered, *pieces], key=first_ns)
+    return _ends_before_starts(merged), moved_ns
+
+
+def _cut(
+    events: Sequence[TrainingEvent], runs: Sequence[StepRun], closed_ns: int | None
+) -> tuple[list[StepRun], list[TrainingEvent]]:
+    """Cut runs so that no piece has anything of another stream between its steps; the rest becomes events."""
+    pieces: list[StepRun] = []
+    loose: list[TrainingEvent] = []
+    marks = sorted(e.t_ns or 0 for e in events if e.kind in _STRUCTURAL)
+    spans = [(run.times_ns[0], run.times_ns[-1]) for run in runs if len(run)]
+    for run in runs:
+        if not len(run):
+            continue
+        begun, ended = run.times_ns[0], run.times_ns[-1]
+        if sum(start <= ended and end >= begun for start, end in spans) > 1:
+            loose.extend(run)  # the same time is told by two streams
+            continue
+        cuts = {0, len(run)}
+        cuts.update(
+            bisect_left(run.times_ns, mark)
+            for mark in marks[bisect_left(marks, begun) : bisect_right(marks, ended)]
+        )
+        if closed_ns is not None and closed_ns < ended:
+            cuts.add(bisect_right(run.times_ns, closed_ns))
+        for first, end in pairwise(sorted(cuts)):
+            part = run.part(first, end) if end - first < len(run) else run
+            if closed_ns is not None and part.times_ns[0] > closed_ns:
+                loose.extend(part)
+            else:
+                pieces.append(part)
+    return pieces, loose
+
+
+def _ordered(events: list[TrainingEvent]) -> tuple[list[TrainingEvent], list[int]]:
+    times = [event.t_ns or 0 for event in events]
+    if not all(map(le, times, times[1:])) or any(a == b for a, b in pairwise(times)):
+        events = sorted(events, key=_order)
+    newest: dict[str, TrainingEvent] = {}
+    torn: set[str] = set()
+    for event in events:
+        if event.seq and event.t_source != "api":
+            before = newest.get(event.stream)
+            if before is not None and event.seq < before.seq and event.t_ns != before.t_ns:
+                torn.add(event.stream)
+            newest[event.stream] = event
+    if not torn:
+        return events, []
+    mended, moved_ns = _mended(events, torn)
+    return sorted(mended, key=_order), moved_ns
+
+
+def _mended(events: list[TrainingEvent], torn: set[str]) -> tuple[list[TrainingEvent], list[int]]:
+    """Hold back the clock of each torn stream so that it never runs backwards."""
+    kept: list[TrainingEvent] = []
+    held: list[TrainingEvent] = []
+    for event in events:
+        is_torn = event.stream in torn and event.seq and event.t_source != "api"
+        (held if is_torn else kept).append(event)
+    newest: dict[str, int] = {}
+    moved_ns: list[int] = []
+    for event in sorted(held, key=attrgetter("seq")):
+        t_ns = event.t_ns or 0
+        floor = newest.get(event.stream, t_ns)
+        if t_ns < floor:
+            moved_ns.append(floor - t_ns)
+        newest[event.stream] = max(t_ns, floor)
+        kept.append(event if t_ns >= floor else replace(event, t_ns=floor))
+    return kept, moved_ns
+
+
+def _order(event: TrainingEvent) -> tuple[int, int, int, str, int]:
+    attempt = -1 if event.attempt is None else event.attempt
+    return (event.t_ns or 0, attempt, KIND_RANK[event.kind], event.stream, event.seq)
+
+
+def _ends_before_starts(items: list[Item]) -> list[Item]:
+    """Let what runs end before the next process starts at the same instant, where no attempt is named."""
+    ordered: list[Item] = []
+    is_running = False
+    for _, instant in groupby(items, key=first_ns):
+        group = list(instant)
+        if len(group) > 1 and is_running and any(_is(item, _STARTS[:1]) for item in group):
+            group.sort(key=lambda item: _is(item, _STARTS))
+        ordered.extend(group)
+        for item in group:
+            if not _is(item, ("window_open", "window_close", "gap")):
+                is_running = not _is(item, ("abort", "end"))
+    return ordered
+
+
+def _is(item: Item, kinds: tuple[str, ...]) -> bool:
+    return isinstance(item, TrainingEvent) and item.attempt is None and item.kind in kinds

@@ -1,0 +1,67 @@
+"""Step records in columns: a run may have printed a million."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from typing import overload
+
+from pytest_cre.measure.frameworks.recorder import NO_TIME
+from pytest_cre.measure.model import StepRecord
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class StepSeries(Sequence[StepRecord]):
+    """A sequence of `StepRecord`s that takes 44 bytes for each; a record is made when it is asked for.
+
+    NaN stands for a number that was not printed, `NO_TIME` for a time.
+    """
+
+    numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    times_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    seconds: "array[float]" = field(default_factory=lambda: array("d"))
+    tflops: "array[float]" = field(default_factory=lambda: array("d"))
+    loss: "array[float]" = field(default_factory=lambda: array("d"))
+    covers: "array[int]" = field(default_factory=lambda: array("i"))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> StepRecord: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "StepSeries": ...
+
+    def __getitem__(self, at: int | slice) -> "StepRecord | StepSeries":
+        if isinstance(at, slice):
+            return StepSeries(
+                numbers=self.numbers[at],
+                times_ns=self.times_ns[at],
+                seconds=self.seconds[at],
+                tflops=self.tflops[at],
+                loss=self.loss[at],
+                covers=self.covers[at],
+            )
+        return StepRecord(
+            step=self.numbers[at],
+            time_ns=None if self.times_ns[at] == NO_TIME else self.times_ns[at],
+            step_time_s=_number(self.seconds[at]),
+            tflops_per_gpu=_number(self.tflops[at]),
+            loss=_number(self.loss[at]),
+            covers=self.covers[at],
+        )
+
+    def __iter__(self) -> Iterator[StepRecord]:
+        return (self[at] for at in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _number(value: float) -> float | None:
+    return None if isnan(value) else value

@@ -1,0 +1,132 @@
+"""Which network NCCL used, read from its own lines, and whether it fell back to sockets."""
+
+import re
+from collections.abc import Set as AbstractSet
+
+from pytest_cre.measure.logtext import Line
+
+# Printed for every channel, so that a log may be full of them: each is looked for until first seen.
+PATHS: dict[bytes, str] = {
+    b"via P2P": "P2P",
+    b"via SHM": "SHM",
+    b"via NVLS": "NVLS",
+    b"Connected NVLS tree": "NVLS",
+    b"NVLS comm 0x": "NVLS",
+    b"P2P/MNNVL": "MNNVL",
+    b"/GDRDMA": "GDRDMA",
+    b"via COLLNET": "COLLNET",
+}
+# The same, for the networks that a channel names.
+CHANNEL_NETWORKS: dict[bytes, str] = {
+    b"via NET/IB": "IB",
+    b"via NET/Socket": "Socket",
+    b"via NET/AWS Libfabric": "AWS Libfabric",
+    b"via NET/Libfabric": "Libfabric",
+    b"via NET/OFI": "OFI",
+    b"via NET/FasTrak": "FasTrak",
+    b"via NET/gIB": "gIB",
+    b"via NET/GPUDirectTCPX": "GPUDirectTCPX",
+    b"via NET/UCX": "UCX",
+}
+NEEDLES = (
+    rb"Using network",
+    rb"NET plugin ",
+    rb"No device found",
+    rb"NET/[A-Za-z]+ *: +Using",
+    rb"elected [Pp]rovider is",
+    rb"NCCL_IB_DISABLE|NCCL_NET set",
+)
+
+_NETWORK = re.compile(rb"Using network[ ]+(\S[^\n]*?)[ \t]*$")
+_PLUGIN = re.compile(rb"(?:Initialized|Assigned) NET plugin (\S+)")
+_LINK = re.compile(rb"NET/IB[ ]*:[ ]+Using .*\[\d+\]\S*:\d+/(IB|RoCE)\b")
+_PROVIDER = re.compile(rb"[Ss]elected [Pp]rovider is ([\w-]+)")
+_NO_DEVICE = re.compile(rb"NET/(\w+)[ ]*:[ ]+No device found")
+_CHOSEN = re.compile(
+    rb"NCCL_IB_DISABLE set by environment to [1-9]|NCCL_NET set (?:by environment )?to Socket"
+)
+_PROVIDER_NAMES = {"efa": "EFA", "efa-direct": "EFA", "cxi": "Slingshot"}
+_LIBFABRIC = frozenset(("AWS Libfabric", "Libfabric", "OFI"))
+
+
+class TransportReader:
+    """Collects what one Job's streams say of the network."""
+
+    def __init__(self) -> None:
+        self._networks: set[str] = set()
+        self._links: set[str] = set()
+        self._providers: set[str] = set()
+        self._paths: set[str] = set()
+        self._seen: set[bytes] = set()
+        self._without_device: set[str] = set()
+        self._is_socket_chosen = False
+
+    @property
+    def unseen(self) -> AbstractSet[bytes]:
+        """Return the literal texts that would still tell something new."""
+        return (PATHS.keys() | CHANNEL_NETWORKS.keys()) - self._seen
+
+    def line(self, line: Line) -> bool:
+        """Take a line; return whether it told something new."""
+        before = self._size()
+        text = line.text
+        for literal in self.unseen:
+            if literal in text:
+                self._seen.add(literal)
+                if literal in PATHS:
+                    self._paths.add(PATHS[literal])
+                else:
+                    self._networks.add(CHANNEL_NETWORKS[literal])
+        if found := _NETWORK.search(text):
+            self.add(found[1])
+        if found := _PLUGIN.search(text):
+            self.add(found[1])
+        if found := _LINK.search(text):
+            self._links.add(found[1].decode())
+        if found := _PROVIDER.search(text):
+            self._providers.add(found[1].decode())
+        if found := _NO_DEVICE.search(text):
+            self._without_device.add(found[1].decode())
+        self._is_socket_chosen |= _CHOSEN.search(text) is not None
+        return self._size() > before
+
+    def add(self, name: bytes) -> None:
+        """Take the name of a network as NCCL prints it; a blank one is none."""
+        printed = name.decode(errors="replace").strip()[:80]
+        if printed:
+            self._networks.add(printed)
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Return the networks used, sorted; IB on an Ethernet link is RoCE, libfabric its provider."""
+        return tuple(sorted({self._named(name) for name in self._networks}))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths that channels took, sorted: P2P, SHM, NVLS, MNNVL, GDRDMA, COLLNET."""
+        return tuple(sorted(self._paths))
+
+    @property
+    def fell_back_to_socket(self) -> bool:
+        """Return whether sockets carried traffic without being asked for by environment."""
+        return "Socket" in self._networks and not self._is_socket_chosen
+
+    def _named(self, name: str) -> str:
+        if name == "IB" and self._links == {"RoCE"}:
+            return "RoCE"
+        if name in _LIBFABRIC and len(self._providers) == 1:
+            return _PROVIDER_NAMES.get(next(iter(self._providers)), name)
+        if name == "FasTrak" or name.startswith("GPUDirectTCPX_FasTrak"):
+            return "TCPXO"
+        return "TCPX" if name.startswith("GPUDirectTCPX") else name
+
+    def _size(self) -> int:
+        return (
+            len(self._networks)
+            + len(self._links)
+            + len(self._providers)
+            + len(self._paths)
+            + len(self._seen)
+            + len(self._without_device)
+            + self._is_socket_chosen
+        )

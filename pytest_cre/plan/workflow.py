@@ -1,0 +1,119 @@
+"""An entry at one scale on the selected nodes: kind, groups and objects."""
+
+from collections.abc import Collection, Mapping
+
+from pytest_cre.catalog.architecture import Architecture
+from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
+from pytest_cre.errors import UnmetNeed
+from pytest_cre.evidence.model import Exclusion, NodeFacts, Problem
+from pytest_cre.plan.grouping import group_nodes
+from pytest_cre.plan.model import GroupPlan, NodeGroup, Selection, WorkflowPlan
+from pytest_cre.plan.render import RENDERED_KINDS, render_group
+from pytest_cre.plan.wording import listed
+
+
+def plan_workflow(
+    entry: CatalogEntry,
+    scale: str,
+    selection: Selection,
+    architecture: Architecture | None,
+    *,
+    served: Collection[WorkloadKind],
+    run_id: str,
+    owner: tuple[str, str],
+    namespace: str,
+    options: Mapping[str, str],
+    scripts: Mapping[str, str],
+    attempt: int = 0,
+    nodes_per_group: int | None = None,
+) -> WorkflowPlan:
+    """Return what will run where.
+
+    The workload kind is the entry's first that the cluster serves. Where the cluster lacks what
+    the entry needs, the plan has no groups and a problem `unschedulable` that says what is
+    missing. `options` are the entry's options, complete. Raises `UsageProblem` for an unknown
+    scale.
+    """
+    kinds = [kind for kind in entry.workloads if kind in served and kind in RENDERED_KINDS]
+    kind = kinds[0] if kinds else next(iter(entry.workloads))
+    excluded = selection.excluded
+    problems: tuple[Problem, ...] = ()
+    groups: tuple[GroupPlan, ...] = ()
+    try:
+        if not kinds:
+            raise UnmetNeed(
+                f"{entry.name} runs as {listed(list(entry.workloads))}; "
+                f"the cluster serves {listed(sorted(served)) or 'none of these'}"
+            )
+        gpus_per_node = _gpus_per_node(entry, selection, architecture)
+        nodes, too_small = _with_gpus(selection.nodes, gpus_per_node)
+        excluded = tuple(sorted((*excluded, *too_small), key=lambda each: each.node))
+        if not nodes:
+            raise UnmetNeed(f"no node can be used: {_exclusion_words(excluded)}")
+        groups = tuple(
+            render_group(
+                entry,
+                kind,
+                group,
+                scale=scale,
+                architecture=selection.architecture,
+                gpus_per_node=gpus_per_node,
+                run_id=run_id,
+                owner=owner,
+                namespace=namespace,
+                options=options,
+                scripts=scripts,
+                attempt=attempt,
+            )
+            for group in group_nodes(nodes, scale, nodes_per_group=nodes_per_group)
+        )
+    except UnmetNeed as need:
+        problems = (Problem(code="unschedulable", message=str(need)),)
+    return WorkflowPlan(
+        entry=entry,
+        scale=scale,
+        kind=kind,
+        architecture=selection.architecture,
+        is_simulated=selection.is_simulated,
+        groups=groups,
+        excluded=excluded,
+        options=dict(options),
+        problems=problems,
+    )
+
+
+def disjoint(first: NodeGroup, second: NodeGroup) -> bool:
+    """Return whether two groups may run at the same time: they share no node."""
+    return not set(first.nodes) & set(second.nodes)
+
+
+def _gpus_per_node(
+    entry: CatalogEntry, selection: Selection, architecture: Architecture | None
+) -> int:
+    if entry.gpus_per_node is not None:
+        return entry.gpus_per_node
+    if architecture is not None:
+        return architecture.gpus_per_node
+    return min((node.gpus_allocatable for node in selection.nodes), default=1)
+
+
+def _with_gpus(
+    nodes: tuple[NodeFacts, ...], gpus_per_node: int
+) -> tuple[list[NodeFacts], list[Exclusion]]:
+    """Split off the nodes that have fewer GPUs than this entry asks for."""
+    enough = [node for node in nodes if node.gpus_allocatable >= gpus_per_node]
+    too_small = [
+        Exclusion(
+            node=node.name,
+            reason="few-gpus",
+            message=f"{node.gpus_allocatable} of {gpus_per_node} GPUs allocatable",
+        )
+        for node in nodes
+        if node.gpus_allocatable < gpus_per_node
+    ]
+    return enough, too_small
+
+
+def _exclusion_words(excluded: tuple[Exclusion, ...]) -> str:
+    words = [f"{each.node} {each.reason} ({each.message})" for each in excluded]
+    return listed(words, 5) or "the cluster has none"

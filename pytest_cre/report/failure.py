@@ -1,0 +1,138 @@
+"""The text of an item that did not pass: it must stand alone, for some readers show nothing else."""
+
+from collections.abc import Sequence
+
+from pytest_cre.evidence.model import GroupEvidence, LogStream, WorkflowEvidence
+from pytest_cre.judge.problems import failed_pods
+from pytest_cre.judge.verdict import Code, GroupVerdict, ItemVerdict
+from pytest_cre.judge.words import nodes_words
+from pytest_cre.report.model import SIMULATED_NOTE, GroupReport, group_report, title_of
+from pytest_cre.report.table import check_cells, deciding_reason, severity, tabulated, worst_group
+from pytest_cre.report.text import brief, log_excerpt
+
+GROUPS_SHOWN = 20
+REASONS_SHOWN = 20
+_PREFIXES: dict[Code, str] = {"inconclusive": "INCONCLUSIVE: ", "error": "ERROR: "}
+
+
+def failure_text(
+    item: ItemVerdict,
+    *,
+    evidence: WorkflowEvidence | None = None,
+    logs_place: str | None = None,
+) -> str:
+    """Return the report of an item that failed, is inconclusive or is an error.
+
+    The first line names metric, measured, limit, margin and entry. Then the checks of each group,
+    every reason, where the limits come from, where the logs are (`logs_place`, a path), and the
+    begin and end of the log that most likely tells the cause.
+    """
+    groups = [group_report(each, None) for each in item.groups]
+    worst = worst_group(groups)
+    blocks = [
+        [first_line(item)],
+        _check_lines(groups),
+        _reason_lines(item, groups),
+        _warning_lines(groups),
+        _source_lines(item.groups),
+        [f"logs: {brief(logs_place)}"] if logs_place else [],
+        [SIMULATED_NOTE] if evidence and any(each.is_simulated for each in evidence.groups) else [],
+        _excerpt_lines(evidence, worst),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def skip_text(item: ItemVerdict) -> str:
+    """Return one line for an item that is skipped: no limit, unmet need, not applicable."""
+    return first_line(item)
+
+
+def first_line(item: ItemVerdict) -> str:
+    """Return the one line that tells an item's verdict."""
+    groups = [group_report(each, None) for each in item.groups]
+    worst = worst_group(groups)
+    reason = brief(deciding_reason(item.code, item.reasons, groups))
+    where = [title_of(item.entry, item.scale)]
+    if worst is not None:
+        if len(groups) > 1:
+            where.append(f"{worst.group} of {len(groups)} groups")
+        count = len(worst.nodes)
+        where.append(f"node {worst.nodes[0]}" if count == 1 else nodes_words(count))
+    return f"{_PREFIXES.get(item.code, '')}{reason} ({', '.join(where)})"
+
+
+def _check_lines(groups: Sequence[GroupReport]) -> list[str]:
+    """Return the checks as a table, the worst groups first."""
+    shown = sorted(groups, key=severity)[:GROUPS_SHOWN]
+    rows = [
+        [group.group, str(len(group.nodes)), *check_cells(check)]
+        for group in shown
+        for check in group.checks
+    ]
+    if not rows:
+        return []
+    headers = ("group", "nodes", "metric", "measured", "limit", "margin", "verdict")
+    lines = tabulated(headers, rows, left=(0, 2, 6))
+    if len(groups) > len(shown):
+        lines.append(f"{len(groups) - len(shown)} more groups are not shown, none of them worse")
+    return lines
+
+
+def _reason_lines(item: ItemVerdict, groups: Sequence[GroupReport]) -> list[str]:
+    """Return every reason with its group; none when the first line has told the only one."""
+    lines = [brief(reason) for reason in item.reasons]
+    for group in sorted(groups, key=severity):
+        lines += [f"{group.group}: {brief(reason)}" for reason in group.reasons]
+    if len(lines) <= 1:
+        return []
+    more = len(lines) - REASONS_SHOWN
+    return lines[:REASONS_SHOWN] + ([f"{more} more reasons"] if more > 0 else [])
+
+
+def _warning_lines(groups: Sequence[GroupReport]) -> list[str]:
+    found = dict.fromkeys(brief(word) for group in groups for word in group.warnings)
+    return [f"warning: {word}" for word in found][:REASONS_SHOWN]
+
+
+def _source_lines(groups: Sequence[GroupVerdict]) -> list[str]:
+    """Return where each limit comes from, each origin once."""
+    lines = []
+    for check in (check for group in groups for check in group.checks):
+        limit = check.limit
+        if limit is not None:
+            place = f", {limit.place}" if limit.place else ""
+            origin = f"{limit.tier}, {limit.source} ({limit.date}){place}"
+            lines.append(f"limit of {limit.metric}: {brief(origin)}")
+    return list(dict.fromkeys(lines))
+
+
+def _excerpt_lines(evidence: WorkflowEvidence | None, worst: GroupReport | None) -> list[str]:
+    if evidence is None or worst is None:
+        return []
+    for group in evidence.groups:
+        if (group.group, group.attempt) == (worst.group, worst.attempt):
+            log = causing_log(group)
+            if log is not None:
+                node = f" on node {log.node}" if log.node else ""
+                return [brief(f"log of pod {log.pod}{node}:"), log_excerpt(log.data)]
+    return []
+
+
+def causing_log(evidence: GroupEvidence) -> LogStream | None:
+    """Return the log most likely to tell the cause: that of the first failed pod, else rank 0's."""
+    logs = [log for log in evidence.logs if log.data]
+    for pod in failed_pods(evidence):
+        of_pod = [log for log in logs if log.pod == pod.name]
+        if of_pod:
+            return max(of_pod, key=lambda log: log.restart_count)
+    return min(
+        logs,
+        key=lambda log: (
+            log.completion_index is None,
+            log.completion_index or 0,
+            -log.attempt,
+            -log.restart_count,
+            log.pod,
+        ),
+        default=None,
+    )

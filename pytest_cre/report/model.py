@@ -1,0 +1,267 @@
+"""The report of a run as plain data, in the shape of `cre.report/1`.
+
+Every renderer takes its numbers from here, so that all files say the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, cast
+
+from pytest_cre.evidence.model import Exclusion, GroupEvidence, WorkflowEvidence
+from pytest_cre.judge.figures import FIGURE_UNITS
+from pytest_cre.judge.verdict import EXIT_CODES, Check, Code, GroupVerdict, ItemVerdict, RunResult
+
+SCHEMA = "cre.report/1"
+SIMULATED_NOTE = "simulated hardware, not a certification"
+FULL_SCALE = "full-scale"
+USUAL_OPERATORS = {"step_time": "<="}  # every other metric is the better the larger it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """One metric against one limit. `operator`, `limit` and their origin are None without one."""
+
+    metric: str
+    statistic: str
+    measured: float | None
+    unit: str
+    operator: str | None
+    limit: float | None
+    margin: float | None
+    code: Code
+    size_bytes: int | None = None
+    tier: str | None = None
+    source: str | None = None
+    date: str | None = None
+    place: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Return what tells this check from the others of its group.
+
+        `busbw`, `busbw.at-8589934592`; a limit on the unusual side, such as a ceiling of bus
+        bandwidth, ends in `.ceiling` or `.floor`.
+        """
+        name = self.metric if self.size_bytes is None else f"{self.metric}.at-{self.size_bytes}"
+        if self.operator in (None, USUAL_OPERATORS.get(self.metric, ">=")):
+            return name
+        return f"{name}.{'ceiling' if self.operator == '<=' else 'floor'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A measured number that no limit judges, or one that a test recorded itself."""
+
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupReport:
+    """One group of nodes. Clocks are None where they were not seen."""
+
+    group: str
+    attempt: int
+    nodes: tuple[str, ...]
+    code: Code
+    checks: tuple[CheckReport, ...] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    queue_s: float | None = None
+    start_s: float | None = None
+    run_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemReport:
+    """One pytest item. `text` is what pytest showed of it; empty for a pass."""
+
+    node_id: str
+    entry: str
+    scale: str
+    code: Code
+    architecture: str | None = None
+    nodes: tuple[str, ...] = ()
+    gpus: int = 0
+    is_simulated: bool = False
+    duration_s: float = 0.0
+    groups: tuple[GroupReport, ...] = ()
+    reasons: tuple[str, ...] = ()
+    recorded: Mapping[str, Figure] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+
+    @property
+    def title(self) -> str:
+        """Return the entry's name, with its scale where that is not the usual one."""
+        return title_of(self.entry, self.scale)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the item as plain JSON types, which cross a process and a file."""
+        return cast("dict[str, Any]", plain(self))
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> "ItemReport":
+        """Return the item that `to_dict` was given."""
+        known = dict(given)
+        known["nodes"] = tuple(known["nodes"])
+        known["reasons"] = tuple(known["reasons"])
+        known["recorded"] = _figures_from(known["recorded"])
+        known["groups"] = tuple(_group_from(each) for each in known["groups"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterReport:
+    """The cluster that a run was made on."""
+
+    kind: str
+    server_version: str | None = None
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """One run. `planned` are the node ids that it promised; `items` are those that ended."""
+
+    run_id: str
+    result: RunResult
+    is_simulated: bool
+    cluster: ClusterReport
+    architecture: str | None = None
+    nodes: tuple[str, ...] = ()
+    excluded: tuple[Exclusion, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    catalog_sha256: str = ""
+    plugin_version: str = ""
+    planned: tuple[str, ...] = ()
+    items: tuple[ItemReport, ...] = ()
+    schema: str = SCHEMA
+
+    @property
+    def exit_code(self) -> int:
+        """Return pytest's exit code for this result."""
+        return EXIT_CODES[self.result]
+
+    @property
+    def not_run(self) -> tuple[str, ...]:
+        """Return the node ids that were planned and never ended, sorted."""
+        return tuple(sorted(set(self.planned) - {item.node_id for item in self.items}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain JSON types."""
+        note = SIMULATED_NOTE if self.is_simulated else None
+        return {
+            **cast("dict[str, Any]", plain(self)),
+            "exit_code": self.exit_code,
+            "not_run": list(self.not_run),
+            "note": note,
+        }
+
+
+def title_of(entry: str, scale: str) -> str:
+    """Return an entry's name, with its scale where that is not the usual one."""
+    return entry if scale == FULL_SCALE else f"{entry}@{scale}"
+
+
+def item_report(
+    verdict: ItemVerdict,
+    evidence: WorkflowEvidence | None,
+    *,
+    node_id: str,
+    duration_s: float,
+    recorded: Sequence[tuple[str, float, str]] = (),
+    text: str = "",
+) -> ItemReport:
+    """Return the report of an item. `recorded` are a test's own figures; the last of a name counts.
+
+    `evidence` None: nothing was run, so nothing is known of nodes and architecture.
+    """
+    seen = {(each.group, each.attempt): each for each in evidence.groups} if evidence else {}
+    groups = tuple(
+        group_report(each, seen.get((each.group, each.attempt))) for each in verdict.groups
+    )
+    first = next(iter(seen.values()), None)
+    nodes = sorted({node for group in groups for node in group.nodes})
+    return ItemReport(
+        node_id=node_id,
+        entry=verdict.entry,
+        scale=verdict.scale,
+        code=verdict.code,
+        architecture=first.architecture if first else None,
+        nodes=tuple(nodes),
+        gpus=len(nodes) * first.gpus_per_node if first else 0,
+        is_simulated=any(each.is_simulated for each in seen.values()),
+        duration_s=duration_s,
+        groups=groups,
+        reasons=verdict.reasons,
+        recorded={name: Figure(value=value, unit=unit) for name, value, unit in recorded},
+        options=dict(first.options) if first else {},
+        text=text,
+    )
+
+
+def group_report(verdict: GroupVerdict, evidence: GroupEvidence | None) -> GroupReport:
+    """Return the report of a group."""
+    return GroupReport(
+        group=verdict.group,
+        attempt=verdict.attempt,
+        nodes=verdict.nodes,
+        code=verdict.code,
+        checks=tuple(_check_report(check) for check in verdict.checks),
+        figures={
+            name: Figure(value=value, unit=FIGURE_UNITS.get(name, ""))
+            for name, value in verdict.figures.items()
+        },
+        reasons=verdict.reasons,
+        warnings=verdict.warnings,
+        queue_s=evidence.queue_s if evidence else None,
+        start_s=evidence.start_s if evidence else None,
+        run_s=evidence.run_s if evidence else None,
+    )
+
+
+def _check_report(check: Check) -> CheckReport:
+    limit = check.limit
+    return CheckReport(
+        metric=check.metric,
+        statistic=check.statistic,
+        measured=check.measured,
+        unit=check.unit,
+        operator=limit.operator if limit else None,
+        limit=limit.value if limit else None,
+        margin=check.margin,
+        code=check.code,
+        size_bytes=limit.size_bytes if limit else None,
+        tier=limit.tier if limit else None,
+        source=limit.source if limit else None,
+        date=limit.date if limit else None,
+        place=limit.place or None if limit else None,
+    )
+
+
+def plain(value: object) -> object:
+    """Return dataclasses, tuples and mappings as dicts and lists of plain JSON types."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    return str(value)
+
+
+def _group_from(given: Mapping[str, Any]) -> GroupReport:
+    known = dict(given)
+    for name in ("nodes", "reasons", "warnings"):
+        known[name] = tuple(known[name])
+    known["checks"] = tuple(CheckReport(**each) for each in known["checks"])
+    known["figures"] = _figures_from(known["figures"])
+    return GroupReport(**known)
+
+
+def _figures_from(given: Mapping[str, Mapping[str, Any]]) -> dict[str, Figure]:
+    return {name: Figure(**figure) for name, figure in given.items()}

@@ -1,0 +1,184 @@
+"""Deleting what a run created: nothing else, and with proof.
+
+An object is ours when it carries the run's label and, besides, this run's ledger knows it, or it is
+owned by something of ours, or it is the run's own ConfigMap or lease. A label alone proves nothing:
+people copy manifests. Every delete names the UID, so a namesake is never hit.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_cre.cluster.objects import (
+    CONFIG_MAP,
+    JOB,
+    LEASE,
+    POD,
+    SERVICE,
+    ResourceKind,
+    kind_named,
+    metadata_of,
+)
+from pytest_cre.errors import ClusterProblem
+from pytest_cre.plan.model import MANAGED_BY, RUN_LABEL
+from pytest_cre.plan.names import owner_name
+from pytest_cre.run.leases import LEASE_NAME
+from pytest_cre.run.ledger import Recorded, read_ledgers
+
+if TYPE_CHECKING:
+    from pytest_cre.cluster.client import Client
+
+POLL_S = 0.2
+_THREADS = 8
+# Workloads before their pods, which they would replace, and before what pods have mounted; the
+# owner last, for as long as it exists it tells what belongs to the run.
+_TIERS: tuple[tuple[ResourceKind, ...], ...] = ((JOB,), (POD,), (SERVICE, LEASE, CONFIG_MAP))
+
+Found = tuple[ResourceKind, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What a sweep did. `leftovers` are objects that may still be there, as `Kind/name`."""
+
+    deleted: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
+    problem: str | None = None  # why the cluster could not be asked, or a delete was refused
+
+
+def sweep(
+    client: "Client",
+    run_id: str,
+    ledgers: Iterable[Path] = (),
+    *,
+    patience_s: float = 30.0,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Swept:
+    """Delete everything of the run, wait until it is gone, and say what is left.
+
+    Finds objects by label, so also those whose create was never answered. Raises nothing for a
+    cluster that does not answer: then what the ledgers know is left over.
+    """
+    recorded = read_ledgers(ledgers, run_id)
+    asked: set[str] = set()
+    names: set[str] = set()
+    problem = None
+    deadline_s = clock() + patience_s
+    try:
+        while found := _find(client, run_id, recorded):
+            new = [each for each in found if not _uids([each]) <= asked]
+            problem = _delete(client, new) or problem
+            asked |= _uids(new)
+            names |= {_name(each) for each in new}
+            if clock() >= deadline_s:
+                break
+            if not new:
+                sleep(POLL_S)
+    except ClusterProblem as trouble:
+        known = {f"{each.kind}/{each.name}" for each in recorded} | names
+        return Swept(leftovers=tuple(sorted(known)), problem=str(trouble))
+    leftovers = {_name(each) for each in found}
+    return Swept(
+        deleted=tuple(sorted(names - leftovers)),
+        leftovers=tuple(sorted(leftovers)),
+        problem=problem if leftovers else None,
+    )
+
+
+def labelled_runs(client: "Client") -> Mapping[str, int]:
+    """Return every run that has objects in the namespace, with their number, sorted."""
+    counts: dict[str, int] = {}
+    for kind in (kind for tier in _TIERS for kind in tier):
+        selector = "=".join(MANAGED_BY)
+        for item in client.list(kind, label_selector=selector).items:
+            run_id = (metadata_of(item).get("labels") or {}).get(RUN_LABEL)
+            if run_id:
+                counts[run_id] = counts.get(run_id, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _find(client: "Client", run_id: str, recorded: Sequence[Recorded]) -> list[Found]:
+    """Return the objects of the run that exist, owners before what they own."""
+    namespaces = sorted({client.namespace, *(each.namespace for each in recorded if each.namespace)})
+    labelled: list[Found] = []
+    for kind in _kinds(recorded):
+        for namespace in namespaces:
+            query = {"namespace": namespace, "label_selector": f"{RUN_LABEL}={run_id}"}
+            labelled += [(kind, item) for item in client.list(kind, **query).items]
+    return _only_ours(labelled, run_id, recorded)
+
+
+def _kinds(recorded: Sequence[Recorded]) -> list[ResourceKind]:
+    kinds = [kind for tier in _TIERS for kind in tier]
+    for each in recorded:
+        kind = kind_named(each.api_version, each.kind)
+        if kind is not None and kind not in kinds:
+            kinds.append(kind)
+    return kinds
+
+
+def _only_ours(
+    labelled: Sequence[Found], run_id: str, recorded: Sequence[Recorded]
+) -> list[Found]:
+    uids = {each.uid for each in recorded if each.uid}
+    unanswered = {each.key for each in recorded if each.uid is None}
+    own_map = owner_name(run_id)
+    ours: list[Found] = []
+    rest = list(labelled)
+    while True:  # once more for each level of ownership: a pod's Job must be known to be ours first
+        new = [
+            (kind, item)
+            for kind, item in rest
+            if str(metadata_of(item).get("uid")) in uids
+            or (kind.api_version, kind.kind, *_place(item)) in unanswered
+            or (kind, metadata_of(item).get("name")) in ((CONFIG_MAP, own_map), (LEASE, LEASE_NAME))
+            or any(
+                owner.get("uid") in uids
+                or (owner.get("kind"), owner.get("name")) == ("ConfigMap", own_map)
+                for owner in metadata_of(item).get("ownerReferences") or ()
+            )
+        ]
+        if not new:
+            return ours
+        ours += new
+        uids |= _uids(new)
+        rest = [each for each in rest if str(metadata_of(each[1]).get("uid")) not in uids]
+
+
+def _delete(client: "Client", found: Sequence[Found]) -> str | None:
+    """Ask for the deletion of every object, tier by tier; return the first refusal."""
+    problems = []
+
+    def delete(each: Found) -> None:
+        kind, item = each
+        namespace, name = _place(item)
+        try:
+            client.delete(kind, name, uid=str(metadata_of(item)["uid"]), namespace=namespace or None)
+        except ClusterProblem as problem:
+            problems.append(str(problem))
+
+    known = [kind for tier in _TIERS for kind in tier]
+    others = tuple({kind for kind, _ in found if kind not in known})
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="cre-sweep") as pool:
+        for tier in ((*_TIERS[0], *others), *_TIERS[1:]):
+            list(pool.map(delete, [each for each in found if each[0] in tier]))
+    return min(problems, default=None)
+
+
+def _place(item: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = metadata_of(item)
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _uids(found: Iterable[Found]) -> set[str]:
+    return {str(metadata_of(item).get("uid")) for _, item in found}
+
+
+def _name(each: Found) -> str:
+    kind, item = each
+    node = (item.get("spec") or {}).get("nodeName") if kind is POD else None
+    return f"{kind.kind}/{_place(item)[1]}" + (f" on node {node}" if node else "")

@@ -1,0 +1,149 @@
+"""What this process is about to create, and did: on disk before it happens.
+
+One JSON line per step, appended and synced, so that after `kill -9` a later sweep knows what to
+look for. One file per process; a torn last line is ignored.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_cre.errors import EvidenceProblem
+
+SUFFIX = ".ledger.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """An object of ours. `uid` None: the create was announced, its answer never arrived."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    run_id: str
+    uid: str | None = None
+    is_deleted: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Return what identifies the object in the cluster besides its UID."""
+        return (self.api_version, self.kind, self.namespace, self.name)
+
+
+class Ledger:
+    """The ledger file of this process; safe for threads. Raises `EvidenceProblem` on disk trouble."""
+
+    def __init__(self, path: Path, run_id: str) -> None:
+        self.path = path
+        self.run_id = run_id
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise EvidenceProblem(f"ledger {path}: cannot be opened: {error.strerror}") from error
+
+    def announce(self, manifest: Mapping[str, object]) -> Recorded:
+        """Record, before the request is sent, that the manifest's object will be created."""
+        metadata = manifest.get("metadata")
+        fields = metadata if isinstance(metadata, Mapping) else {}
+        recorded = Recorded(
+            api_version=str(manifest.get("apiVersion", "")),
+            kind=str(manifest.get("kind", "")),
+            namespace=str(fields.get("namespace", "")),
+            name=str(fields.get("name", "")),
+            run_id=self.run_id,
+        )
+        self._append("create", recorded)
+        return recorded
+
+    def created(self, recorded: Recorded, uid: str) -> Recorded:
+        """Record the UID that the cluster gave the object."""
+        recorded = replace(recorded, uid=uid)
+        self._append("created", recorded)
+        return recorded
+
+    def deleted(self, recorded: Recorded) -> None:
+        """Record that the object is gone."""
+        self._append("deleted", recorded)
+
+    def close(self, *, forget: bool = False) -> None:
+        """Close the file; `forget` removes it, for a run that left nothing. Safe to call twice."""
+        with self._lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+        if forget:
+            self.path.unlink(missing_ok=True)
+
+    def _append(self, step: str, recorded: Recorded) -> None:
+        line = {
+            "step": step,
+            "apiVersion": recorded.api_version,
+            "kind": recorded.kind,
+            "namespace": recorded.namespace,
+            "name": recorded.name,
+            "run": recorded.run_id,
+            "uid": recorded.uid,
+        }
+        data = (json.dumps(line, sort_keys=True) + "\n").encode()
+        try:
+            with self._lock:
+                os.write(self._descriptor, data)
+                os.fsync(self._descriptor)
+        except OSError as error:
+            raise EvidenceProblem(f"ledger {self.path}: cannot be written: {error}") from error
+
+
+def read_ledger(path: Path) -> tuple[Recorded, ...]:
+    """Return each object of a ledger in its last known state, in the order of creation."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise EvidenceProblem(f"ledger {path}: cannot be read: {error.strerror}") from error
+    found: dict[tuple[str, str, str, str], Recorded] = {}
+    for line in lines:
+        recorded = _parse(line)
+        if recorded is not None:
+            known = found.get(recorded.key)
+            uid = recorded.uid or (known.uid if known and not known.is_deleted else None)
+            found[recorded.key] = replace(recorded, uid=uid)
+    return tuple(found.values())
+
+
+def read_ledgers(paths: Iterable[Path], run_id: str) -> tuple[Recorded, ...]:
+    """Return the objects of one run that these ledgers know and that were not deleted."""
+    return tuple(
+        recorded
+        for path in sorted(paths)
+        for recorded in read_ledger(path)
+        if recorded.run_id == run_id and not recorded.is_deleted
+    )
+
+
+def ledger_folder(environ: Mapping[str, str]) -> Path:
+    """Return where ledgers lie: in the user's state folder, where `pytest-cre cleanup` looks."""
+    state = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME') or '/tmp'}/.local/state"  # noqa: S108
+    return Path(state) / "pytest-cre"
+
+
+def _parse(line: bytes) -> Recorded | None:
+    """Return what a line says, or None for one that was torn by a crash."""
+    try:
+        fields = json.loads(line)
+        uid = fields["uid"]
+        return Recorded(
+            api_version=str(fields["apiVersion"]),
+            kind=str(fields["kind"]),
+            namespace=str(fields["namespace"]),
+            name=str(fields["name"]),
+            run_id=str(fields["run"]),
+            uid=uid if isinstance(uid, str) else None,
+            is_deleted=fields["step"] == "deleted",
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,291 @@
+"""What holds for every history."""
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pytest_cre.measure.goodput import rolling_windows, window_ratios
+from tests.measure.generated import MILLISECOND, Life, Move, Told, plans, shares
+
+settings.register_profile("ledger", derandomize=True, deadline=None, max_examples=60, database=None)
+quick = settings(settings.get_profile("ledger"))
+
+
+def nonzero(run):
+    return {name: t_ns for name, t_ns in run.ledger_ns.items() if t_ns}
+
+
+def order_of(ratios):
+    names = ("strict_durable", "ledger", "runtime", "goodput")
+    return [ratios[name] for name in names]
+
+
+@quick
+@given(plans)
+def test_ledger_of_any_history_is_what_counting_step_by_step_gives(plan):
+    told = Told(plan)
+    run = told.account()
+    assert nonzero(run) == told.ledger_ns()
+    assert sum(run.ledger_ns.values()) == run.window_ns == told.now * MILLISECOND
+    assert min(run.ledger_ns.values()) >= 0
+    durable_ns = told.useful(durable_only=True) * MILLISECOND
+    assert run.ratios["strict_durable"] == durable_ns / run.window_ns
+
+
+@quick
+@given(plans)
+def test_ratios_of_any_history_are_ordered_and_tied_to_the_ledger(plan):
+    run = Told(plan).account()
+    ratios = order_of(run.ratios)
+    assert ratios == sorted(ratios)
+    assert 0 <= ratios[0] <= ratios[-1] <= 1
+    ledger = run.ledger_ns
+    if run.executed_steps:
+        kept = ledger["useful"] + ledger["straggler"] + ledger["eval"] + ledger["other"]
+        held = run.window_ns - ledger["reschedule"]
+        assert abs(run.ratios["goodput"] * held - kept) <= 1e-9 * held
+
+
+@quick
+@given(plans)
+def test_steps_of_any_history_are_either_useful_or_lost(plan):
+    told = Told(plan)
+    run = told.account()
+    assert run.executed_steps == told.executed == sum(row.executed_steps for row in run.attempts)
+    assert run.useful_steps + sum(row.lost_steps for row in run.attempts) == run.executed_steps
+    assert run.interruptions == len(plan.lives) - plan.succeeds
+    if plan.succeeds and run.summary.last_step is not None and told.steps[-1]:
+        assert run.useful_steps == told.steps[-1][-1][0]
+
+
+@quick
+@given(plans, st.integers(-(10**6), 10**9))
+def test_shift_of_all_times_changes_nothing(plan, shift_s):
+    told = Told(plan)
+    shifted = [replace(e, t_ns=e.t_ns + shift_s * 10**9) for e in told.events]
+    assert told.account(shifted).ledger_ns == told.account().ledger_ns
+
+
+@quick
+@given(plans, st.integers(2, 1000))
+def test_scale_of_all_times_changes_no_ratio(plan, factor):
+    told = Told(plan)
+    run = told.account()
+    scaled = told.account(
+        [replace(e, t_ns=e.t_ns * factor) for e in told.events],
+        reference_step_s=plan.step * factor / 1000,
+    )
+    assert shares(scaled) == shares(run)
+
+
+def changed_life(data, plan, *, needs=lambda life: True):
+    choices = [at for at, life in enumerate(plan.lives) if needs(life)]
+    assume(choices)
+    at = data.draw(st.sampled_from(choices))
+    return at, plan.lives[at]
+
+
+@quick
+@given(plans, st.data(), st.integers(1, 100_000))
+def test_longer_silence_before_an_exit_never_helps(plan, data, longer):
+    plan = replace(plan, succeeds=False)
+    at, life = changed_life(data, plan)
+    # Commits in the silence would be later than the exit before, so keep the saves of this life synchronous.
+    assume(all(move.commits_after is None for move in life.moves))
+    before = Told(plan).account()
+    after = Told(plan.with_life(at, replace(life, tail=life.tail + longer))).account()
+    assert after.ledger_ns["useful"] == before.ledger_ns["useful"]
+    assert after.ratios["ledger"] <= before.ratios["ledger"]
+    assert after.ratios["runtime"] <= before.ratios["runtime"]
+
+
+@quick
+@given(plans, st.data(), st.integers(1, 100_000))
+def test_longer_save_adds_exactly_that_time_to_blocking(plan, data, longer):
+    at, life = changed_life(data, plan, needs=lambda life: any(m.kind == "save" for m in life.moves))
+    assume(all(move.commits_after is None for move in life.moves))
+    which = data.draw(st.sampled_from([i for i, m in enumerate(life.moves) if m.kind == "save"]))
+    slower = replace(life.moves[which], lasts=life.moves[which].lasts + longer)
+    moves = (*life.moves[:which], slower, *life.moves[which + 1 :])
+    before = Told(plan).account()
+    after = Told(plan.with_life(at, replace(life, moves=moves))).account()
+    expected = {**before.ledger_ns}
+    expected["checkpoint_blocking"] += longer * MILLISECOND
+    assert after.ledger_ns == expected
+    assert after.ratios["ledger"] <= before.ratios["ledger"]
+
+
+@quick
+@given(plans, st.data(), st.integers(1, 100_000))
+def test_longer_reschedule_lowers_the_ledger_and_leaves_the_formula(plan, data, longer):
+    assume(len(plan.lives) > 1)
+    at = data.draw(st.integers(1, len(plan.lives) - 1))
+    life = plan.lives[at]
+    before = Told(plan).account()
+    after = Told(plan.with_life(at, replace(life, wait=life.wait + longer))).account()
+    assert after.ratios["goodput"] == before.ratios["goodput"]
+    assert after.ratios["ledger"] <= before.ratios["ledger"]
+    if before.ledger_ns["useful"]:
+        assert after.ratios["ledger"] < before.ratios["ledger"]
+
+
+@quick
+@given(plans, st.randoms(use_true_random=False))
+def test_order_of_the_input_does_not_matter(plan, random):
+    told = Told(plan)
+    events = list(told.events)
+    random.shuffle(events)
+    assert told.account(events).ledger_ns == told.account().ledger_ns
+
+
+@quick
+@given(plans, st.data(), st.integers(1, 5000), st.integers(1, 5000))
+def test_process_that_dies_in_its_load_changes_no_useful_time(plan, data, init, load):
+    told = Told(plan)
+    exits = [event for event in told.events if event.kind == "abort"]
+    assume(exits)
+    died = data.draw(st.sampled_from(exits)).t_ns
+    starts, ends = died + init * MILLISECOND, died + (init + load) * MILLISECOND
+    extra = [
+        replace(exits[0], kind="proc_start", t_ns=died),
+        replace(exits[0], kind="load_start", t_ns=starts),
+        replace(exits[0], t_ns=ends),
+    ]
+    later = [
+        replace(e, t_ns=e.t_ns + ends - died) if e.t_ns > died or e.kind == "window_close" else e
+        for e in told.events
+    ]
+    before, after = told.account(), told.account([*later, *extra])
+    assert after.ledger_ns["useful"] == before.ledger_ns["useful"]
+    assert after.ledger_ns["init"] == before.ledger_ns["init"] + ends - died
+    assert after.interruptions == before.interruptions + 1
+
+
+@quick
+@given(plans)
+def test_every_line_twice_changes_nothing(plan):
+    told = Told(plan)
+    twice = told.account([event for event in told.events for _ in range(2)])
+    once = told.account()
+    assert (twice.ledger_ns, twice.interruptions) == (once.ledger_ns, once.interruptions)
+    assert twice.summary == once.summary
+
+
+@quick
+@given(plans, st.dictionaries(st.sampled_from(("step", "save_start", "save_unblock", "save_commit")), st.sampled_from("abc")), st.integers(0, 2))
+def test_split_over_pods_and_copies_of_other_ranks_change_nothing(plan, pods, copies):
+    told = Told(plan)
+    split = [replace(event, stream=pods.get(event.kind, "a")) for event in told.events]
+    more = [
+        replace(event, stream=f"rank-{rank}")
+        for event in split
+        if event.kind in ("step", "save_start", "save_unblock", "save_commit", "load_end")
+        for rank in range(copies)
+    ]
+    assert told.account([*split, *more]).ledger_ns == told.account().ledger_ns
+
+
+@quick
+@given(plans, st.integers(-1000, 1000), st.sampled_from(("step", "save")))
+def test_small_skew_of_one_pod_moves_each_boundary_by_no_more(plan, skew, skewed):
+    spaced = replace(
+        plan,
+        lives=tuple(
+            replace(life, wait=life.wait + 3000, init=life.init + 3000) for life in plan.lives
+        ),
+    )
+    told = Told(spaced)
+    moved = [
+        replace(e, t_ns=e.t_ns + skew * MILLISECOND, stream="b") if e.kind.startswith(skewed) else e
+        for e in told.events
+    ]
+    before, after = told.account(), told.account(moved)
+    assert after.window_ns == before.window_ns == sum(after.ledger_ns.values())
+    assert after.interruptions == before.interruptions
+    boundaries = 2 * sum(len(life.moves) + sum(m.steps for m in life.moves) + 2 for life in spaced.lives)
+    for name, t_ns in before.ledger_ns.items():
+        assert abs(after.ledger_ns[name] - t_ns) <= boundaries * abs(skew) * MILLISECOND
+
+
+@quick
+@given(plans, st.integers(2, 5))
+def test_sparse_lines_keep_window_and_interruptions_and_blur_useful_by_an_interval(plan, every):
+    even = replace(
+        plan,
+        lives=tuple(
+            replace(life, moves=tuple(replace(m, extra=0) for m in life.moves)) for life in plan.lives
+        ),
+    )
+    told = Told(even)
+    kept = [e for e in told.events if e.kind != "step" or e.step % every == 0]
+    before, after = told.account(), told.account(kept, log_interval=every)
+    assert after.window_ns == before.window_ns
+    assert after.interruptions == before.interruptions
+    assert [row.resume_step for row in after.attempts] == [row.resume_step for row in before.attempts]
+    blur_ns = every * even.step * MILLISECOND * len(even.lives)
+    assert abs(after.ledger_ns["useful"] - before.ledger_ns["useful"]) <= blur_ns
+
+
+@quick
+@given(plans, st.data(), lasts := st.integers(1, 3000))
+def test_another_durable_save_before_a_failure_never_lowers_useful(plan, data, lasts):
+    at, life = changed_life(data, plan)
+    assume(all(move.commits_after is None for move in life.moves))
+    plain = replace(plan, lives=tuple(replace(other, resume=0) for other in plan.lives))
+    saved = replace(life, resume=0, moves=(*life.moves, Move("save", lasts=lasts)))
+    before = Told(plain)
+    after = Told(plain.with_life(at, saved))
+    assert after.account().useful_steps - before.account().useful_steps >= 0 or at < len(plan.lives) - 1
+    useful_at = [sum(n <= cut for n, _ in steps) for steps, cut in _cut(before)]
+    useful_after = [sum(n <= cut for n, _ in steps) for steps, cut in _cut(after)]
+    assert useful_after[at] >= useful_at[at]
+
+
+def _cut(told):
+    return zip(told.steps, told.limits(durable_only=not told.plan.succeeds), strict=True)
+
+
+@quick
+@given(plans, st.data(), st.integers(0, 5000), st.integers(0, 5000))
+def test_failure_put_in_between_steps_never_raises_the_ledger(plan, data, wait, init):
+    told = Told(plan)
+    steps = [event for event in told.events if event.kind == "step"]
+    assume(steps)
+    broken = data.draw(st.sampled_from(steps))
+    later_ns = (wait + init) * MILLISECOND
+    died = broken.t_ns
+    extra = [
+        replace(broken, kind="abort", step=None),
+        replace(broken, kind="proc_start", t_ns=died + wait * MILLISECOND, step=None),
+        replace(broken, kind="load_end", t_ns=died + later_ns),  # resumes at the very step: nothing lost
+    ]
+    before_it = [e for e in told.events if e.t_ns <= died and not _follows(e, broken)]
+    after_it = [replace(e, t_ns=e.t_ns + later_ns) for e in told.events if e not in before_it]
+    before, after = told.account(), told.account([*before_it, *extra, *after_it])
+    assert after.ratios["ledger"] <= before.ratios["ledger"]
+    assert after.interruptions == before.interruptions + 1
+    if not later_ns:
+        moved = before.ledger_ns["straggler"] - after.ledger_ns["straggler"]
+        # The slow first step after a restart counts as warm-up; nothing else differs.
+        assert {**after.ledger_ns, "straggler": 0, "warmup": 0} == {
+            **before.ledger_ns,
+            "straggler": 0,
+            "warmup": 0,
+        } or moved >= 0
+
+
+def _follows(event, step):
+    """Return whether an event at the time of a step comes after it."""
+    return event.t_ns == step.t_ns and event.kind not in ("step",)
+
+
+@quick
+@given(st.integers(1, 50), st.integers(1, 4))
+def test_run_without_loss_has_ledger_one(steps, lives):
+    life = Life(wait=0, init=0, load=0, resume=0, moves=(Move("run", steps=steps),) * lives, tail=0)
+    from tests.measure.generated import Plan
+
+    run = Told(Plan(lives=(life,), step=1000, succeeds=True)).account()
+    assert run.ratios["ledger"] == run.ratios["goodput"] == run.ratios["throughput_fraction"] == 1

@@ -1,0 +1,24 @@
+"""Every failure mode keeps the seconds that were written down for it."""
+
+import pytest
+
+from tests import modes
+from tests.measure.histories import ledger_s
+
+
+@pytest.mark.parametrize("mode", modes.MODES, ids=lambda mode: f"{mode.number:02d}")
+def test_mode_has_its_ledger_and_flags(mode):
+    run = mode.run()
+    assert ledger_s(run) == mode.ledger_s
+    assert run.flags == tuple(sorted(mode.flags))
+
+
+def test_modes_are_all_thirty_six():
+    assert sorted(mode.number for mode in modes.MODES) == list(range(1, 37))
+
+
+def test_modes_are_printed_with_their_seconds(capsys):
+    modes.main()
+    printed = capsys.readouterr().out
+    assert "20  a hang, seen while it lasts\n    useful 150  rework 1  hang 600" in printed
+    assert printed.count("\n") == 2 * len(modes.MODES)

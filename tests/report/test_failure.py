@@ -1,0 +1,124 @@
+import pytest
+
+from pytest_cre.report.failure import failure_text, first_line, skip_text
+
+BELOW = "busbw 371.4 GB/s is 7.2 % below the gb200 limit 400 GB/s"
+
+
+def test_failure_text_first_line_names_metric_measured_limit_margin_and_entry(check, group, item):
+    verdict = item(group(check(371.4), reasons=[BELOW]))
+
+    assert failure_text(verdict).splitlines()[0] == (
+        "busbw 371.4 GB/s is 7.2 % below the gb200 limit 400 GB/s "
+        "(communication/nccl-all-reduce, 8 nodes)"
+    )
+
+
+def test_failure_text_one_group_of_several_is_named_with_its_node(check, group, item):
+    verdict = item(
+        group(check(478.9), name="group-0", nodes=1),
+        group(check(371.4), name="group-1", nodes=1, reasons=[BELOW]),
+        scale="intra-node",
+    )
+
+    assert first_line(verdict) == (
+        f"{BELOW} (communication/nccl-all-reduce@intra-node, group-1 of 2 groups, node node-0)"
+    )
+
+
+def test_failure_text_worst_group_speaks_first(check, group, item):
+    slow = group(check(371.4), name="group-0", reasons=["slow"])
+    slower = group(check(200.0), name="group-1", reasons=["slower"])
+
+    assert failure_text(item(slow, slower)).startswith("slower (")
+
+
+def test_failure_text_inconclusive_says_so_at_once(check, group, item):
+    doubtful = group(check(500.0, code="inconclusive"), reasons=["the log of pod a-0 has a gap"])
+
+    assert failure_text(item(doubtful)).startswith(
+        "INCONCLUSIVE: the log of pod a-0 has a gap (communication/nccl-all-reduce, 8 nodes)\n"
+    )
+
+
+def test_failure_text_item_s_own_reason_is_told_when_no_group_caused_it(check, group, item):
+    verdict = item(group(check(500.0)), code="error", reasons=["objects were left behind: Job/x"])
+
+    assert failure_text(verdict).startswith("ERROR: objects were left behind: Job/x (")
+
+
+def test_failure_text_table_holds_each_check_with_signed_margin(check, group, item):
+    verdict = item(
+        group(
+            check(371.4),
+            check(1.3, metric="step_time", operator="<=", value=1.0, statistic=""),
+            reasons=[BELOW, "step_time 1.3 s is 30.0 % above the gb200 limit 1 s"],
+        )
+    )
+    lines = failure_text(verdict).splitlines()
+
+    assert "group-0      8  busbw (GB/s)      371.4  >= 400   -7.2 %  fail" in lines
+    assert "group-0      8  step_time (s)       1.3    <= 1  -30.0 %  fail" in lines
+    assert max(map(len, lines)) <= 100
+
+
+def test_failure_text_tells_source_of_the_limit_and_place_of_the_logs(check, group, item, evidence):
+    verdict = item(group(check(371.4), reasons=[BELOW]))
+    text = failure_text(verdict, evidence=evidence(verdict), logs_place="evidence/all-reduce")
+
+    assert (
+        "limit of busbw: published, a publication (2026-09-01), "
+        "profiles/architectures/gb200.yaml:12:5"
+    ) in text.splitlines()
+    assert "logs: evidence/all-reduce" in text.splitlines()
+    assert text.endswith("log of pod cre-job-0 on node node-0:\nfirst line\nlast line\n")
+
+
+def test_failure_text_shows_the_log_of_the_failed_pod(check, group, item, evidence, failed_pod):
+    from dataclasses import replace
+
+    from pytest_cre.evidence.model import LogStream
+
+    verdict = item(group(code="fail", reasons=["pod cre-job-3 ended with exit code 1"]))
+    seen = evidence(verdict, pods=(failed_pod,))
+    other = LogStream(pod="cre-job-3", data=b"NCCL WARN\n", completion_index=3)
+    with_log = replace(seen.groups[0], logs=(*seen.groups[0].logs, other))
+
+    text = failure_text(verdict, evidence=replace(seen, groups=(with_log,)))
+    assert text.endswith("log of pod cre-job-3:\nNCCL WARN\n")
+
+
+def test_failure_text_hostile_log_and_reasons_stay_short_and_clean(check, group, item, evidence):
+    verdict = item(group(check(371.4), reasons=["\x1b[2J" + "x" * 10_000_000]))
+    text = failure_text(verdict, evidence=evidence(verdict, data=b"\x1b[2J\x00\xff" * 2_000_000))
+
+    assert len(text.encode()) < 40_000
+    assert not any(char < " " and char != "\n" for char in text)
+
+
+def test_failure_text_many_groups_are_counted_not_listed(check, group, item):
+    groups = [
+        group(check(300.0 + number), name=f"group-{number}", nodes=1, reasons=["slow"])
+        for number in range(500)
+    ]
+    text = failure_text(item(*groups, scale="intra-node"))
+
+    assert "480 more groups are not shown, none of them worse" in text
+    assert "480 more reasons" in text
+    assert len(text.splitlines()) < 60
+
+
+def test_failure_text_simulated_nodes_say_so(check, group, item, evidence):
+    verdict = item(group(check(371.4), reasons=[BELOW]))
+    text = failure_text(verdict, evidence=evidence(verdict, is_simulated=True))
+
+    assert "simulated hardware, not a certification" in text.splitlines()
+
+
+@pytest.mark.parametrize("code", ["no-limit", "unmet", "not-applicable"])
+def test_skip_text_is_one_line_with_reason_and_entry(group, item, code):
+    verdict = item(group(code=code, reasons=["0/8 nodes are available:\n8 Insufficient gpu."]))
+
+    assert skip_text(verdict) == (
+        "0/8 nodes are available: 8 Insufficient gpu. (communication/nccl-all-reduce, 8 nodes)"
+    )

@@ -1,0 +1,96 @@
+"""An interpreter that has torch, and real processes of it that talk to each other over gloo."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_cre import workloads
+
+SCRIPT = Path(workloads.__file__).parent / "collective.py"
+TIMEOUT_S = 120
+
+# Several sweeps in one process, for starting torch takes longer than all of them.
+SWEEPS = """
+import importlib.util, os, sys
+spec = importlib.util.spec_from_file_location("collective", sys.argv[1])
+collective = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(collective)
+for sweep in sys.argv[2:]:
+    os.environ["MASTER_PORT"], _, arguments = sweep.partition(" ")
+    sys.argv = ["collective.py", *arguments.split()]
+    print("== %s exit %d" % (arguments, collective.main()), flush=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def torch_python():
+    """An interpreter that can import torch; this one, else the system's."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        found = Path(python).exists() and subprocess.run(
+            [
+                python,
+                "-c",
+                "import importlib.util as u; raise SystemExit(not u.find_spec('torch'))",
+            ],
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        if found and found.returncode == 0:
+            return python
+    pytest.skip("no torch: neither this Python nor /usr/bin/python3 can import it")
+
+
+@pytest.fixture(scope="session")
+def environment():
+    """The environment of a process: one thread, for ranks share few cores, and no old rendezvous."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    return kept | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture(scope="session")
+def free_port():
+    def take():
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            return listener.getsockname()[1]
+
+    return take
+
+
+@pytest.fixture(scope="session")
+def run_sweeps(torch_python, environment, free_port):
+    """Run the script with each line of arguments on so many ranks; return rank 0's output by line."""
+
+    def run(ranks, *sweeps):
+        with_ports = [f"{free_port()} {sweep}" for sweep in sweeps]
+        command = [torch_python, "-c", SWEEPS, str(SCRIPT), *with_ports]
+        processes = []
+        for rank in range(ranks):
+            place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks}
+            env = environment | {name: str(value) for name, value in place.items()}
+            env["MASTER_ADDR"] = "127.0.0.1"
+            output = subprocess.PIPE if rank == 0 else subprocess.DEVNULL
+            processes.append(subprocess.Popen(command, env=env, stdout=output, text=True))
+        try:
+            text, _ = processes[0].communicate(timeout=TIMEOUT_S)
+            codes = [process.wait(timeout=TIMEOUT_S) for process in processes]
+        finally:
+            for process in processes:
+                process.kill()
+        assert codes == [0] * ranks
+        found, lines = {}, []
+        for line in text.splitlines():
+            if line.startswith("== "):
+                arguments, _, code = line[3:].rpartition(" exit ")
+                found[arguments] = (lines, int(code))
+                lines = []
+            else:
+                lines.append(line)
+        return found
+
+    return run
