@@ -4,30 +4,37 @@ The only place that sees both sides of the waist: it hands plans to `run/`, and 
 comes back to `measure/` and `judge/`.
 """
 
+import copy
+import os
 import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_cre.errors import ClusterProblem, UnmetNeed, UsageProblem
+from pytest_cre.errors import ClusterProblem, CreError
 from pytest_cre.results import WorkflowRun
 
 if TYPE_CHECKING:
+    from pytest_cre.catalog.entry import CatalogEntry
     from pytest_cre.catalog.limit import Limit
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.cluster.client import Client
     from pytest_cre.cluster.local import LocalCluster
-    from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
+    from pytest_cre.evidence.model import WorkflowEvidence
     from pytest_cre.items import EntryCase
     from pytest_cre.judge.verdict import ItemVerdict
     from pytest_cre.options import Settings
-    from pytest_cre.plan.model import Selection
+    from pytest_cre.plan.model import Selection, WorkflowPlan
+    from pytest_cre.report.model import ItemReport, RunReport
+    from pytest_cre.run.ledger import Ledger
 
 START_TIMEOUT_S = 30.0
 INTERRUPT_PATIENCE_S = 10.0
+SWEEP_PATIENCE_S = 10.0
 
 Manifests = list[dict[str, object]]
 
@@ -42,7 +49,10 @@ class Campaign:
         self._local: LocalCluster | None = None
         self._folder: Path | None = None
         self._client: Client | ClusterProblem | None = None
+        self._server_version: str | None = None
         self._selection: Selection | None = None
+        self._ledger: Ledger | None = None
+        self._owner: tuple[str, str] | None = None
 
     def open(self) -> None:
         """Start the embedded cluster where that is the one to certify."""
@@ -79,13 +89,12 @@ class Campaign:
     def _connect(self) -> "Client":
         from pytest_cre.cluster.client import connect
 
-        kubeconfig = str(self._local.kubeconfig) if self._local else self.settings.kubeconfig
         client = connect(
-            kubeconfig=kubeconfig,
+            kubeconfig=str(self._local.kubeconfig) if self._local else self.settings.kubeconfig,
             context=self.settings.context,
             namespace=self.settings.namespace,
         )
-        client.preflight()
+        self._server_version = client.preflight()
         return client
 
     @property
@@ -105,9 +114,7 @@ class Campaign:
             )
         return self._selection
 
-    def run(
-        self, case: "EntryCase", modify: Callable[[Manifests], None]
-    ) -> "WorkflowEvidence":
+    def run(self, case: "EntryCase", modify: Callable[[Manifests], None]) -> "WorkflowEvidence":
         """Run an entry on its groups of nodes and return what was seen; objects are gone after.
 
         An interrupt stops the workload, cleans up within `INTERRUPT_PATIENCE_S` and is raised
@@ -141,9 +148,11 @@ class Campaign:
     ) -> "WorkflowEvidence":
         from pytest_cre.catalog.options import resolve_options
         from pytest_cre.plan.workflow import plan_workflow
+        from pytest_cre.run.leases import held_lease
         from pytest_cre.run.workflow import run_workflow
 
-        known = {name: value for name, value in self.settings.options.items() if name in case.entry.options}
+        options = self.settings.options
+        known = {name: value for name, value in options.items() if name in case.entry.options}
         selection = self.selection
         plan = plan_workflow(
             case.entry,
@@ -152,13 +161,65 @@ class Campaign:
             self.catalog.architectures.get(selection.architecture or ""),
             served=self.client.served_workloads(),
             run_id=self.run_id,
-            owner=self._owner(),
+            owner=self.owner(),
             namespace=self.client.namespace,
             options=resolve_options(case.entry, known),
             scripts=scripts_of(case.entry),
         )
-        with self._lease(stop):
-            return run_workflow(plan, self.client, ledger=self.ledger, stop=stop)
+        plan = _modified(plan, modify)
+        with held_lease(self.client, self.run_id, f"{self.run_id}-{os.getpid()}", stop=stop):
+            evidence = run_workflow(plan, self.client, ledger=self.ledger, stop=stop)
+        self._save(evidence)
+        return evidence
+
+    @property
+    def ledger(self) -> "Ledger":
+        """Return the file that names what is about to be created, before it is."""
+        if self._ledger is None:
+            from pytest_cre.run.ledger import SUFFIX, Ledger, ledger_folder
+
+            folder = ledger_folder(os.environ)
+            self._ledger = Ledger(folder / f"{self.run_id}-{os.getpid()}{SUFFIX}", self.run_id)
+        return self._ledger
+
+    def owner(self) -> tuple[str, str]:
+        """Return name and UID of the object that owns all others of this run."""
+        if self._owner is None:
+            from pytest_cre.run.owner import create_owner
+
+            self._owner = create_owner(self.client, self.ledger)
+        return self._owner
+
+    def _save(self, evidence: "WorkflowEvidence") -> None:
+        if self.settings.evidence_dir is not None:
+            from pytest_cre.evidence.store import write_workflow
+
+            write_workflow(self.settings.evidence_dir, evidence)
+
+    def sweep(self) -> tuple[str, ...]:
+        """Delete what this run created and still exists; return what could not be deleted."""
+        if self._ledger is None:
+            return ()  # nothing was ever announced
+        from pytest_cre.run.cleanup import sweep
+
+        swept = sweep(self.client, self.run_id, [self._ledger.path], patience_s=SWEEP_PATIENCE_S)
+        self._ledger.close(forget=not swept.leftovers and swept.problem is None)
+        self._ledger = None
+        return swept.leftovers
+
+    def close(self) -> None:
+        """Sweep if that was not done, and end the local cluster; safe to call twice."""
+        try:
+            self.sweep()
+        except CreError:
+            pass  # the report has told it, or the run ended before there was one
+        finally:
+            if self._local is not None:
+                self._local.stop()
+                self._local = None
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
 
     def measure(
         self, case: "EntryCase", evidence: "WorkflowEvidence", demand_complete: Callable[[], None]
@@ -197,9 +258,7 @@ class Campaign:
         """Return every limit of the architectures, and those of the scenario on simulated nodes."""
         from pytest_cre.catalog.simulated import limits_from_json
 
-        limits = [
-            limit for each in self.catalog.architectures.values() for limit in each.limits
-        ]
+        limits = [limit for each in self.catalog.architectures.values() for limit in each.limits]
         texts = {node.simulated_limits: node.name for node in self.selection.nodes}
         for text, node in sorted(texts.items()):
             if text:
@@ -229,4 +288,63 @@ class Campaign:
 
         if verdict.code in ("unmet", "no-limit", "not-applicable"):
             return skip_text(verdict)
-        return failure_text(verdict, run.evidence if run else None, self.settings.evidence_dir)
+        folder = self.settings.evidence_dir
+        return failure_text(
+            verdict,
+            evidence=run.evidence if run else None,
+            logs_place=str(folder) if folder else "not kept (--cre-evidence DIR keeps them)",
+        )
+
+    def conclude(self, items: "tuple[ItemReport, ...]", planned: Sequence[str]) -> "RunReport":
+        """Clean up and return the report of the whole run; what is left behind is an error."""
+        from pytest_cre import __version__
+        from pytest_cre.catalog.digest import catalog_sha256
+        from pytest_cre.judge.run import run_result
+        from pytest_cre.report.model import ClusterReport, RunReport
+
+        leftovers = self.sweep()
+        selection = self._selection
+        excluded = selection.excluded if selection else ()
+        result = run_result(
+            items,
+            planned=len(planned),
+            excluded=excluded,
+            accepted_exclusions=self.settings.accepted_exclusions,
+            missing=self.settings.missing_limit,
+        )
+        client = self._client if not isinstance(self._client, ClusterProblem) else None
+        return RunReport(
+            run_id=self.run_id,
+            result="ERROR" if leftovers else result,
+            is_simulated=selection.is_simulated if selection else self._local is not None,
+            cluster=ClusterReport(
+                kind=self.settings.cluster,
+                server_version=self._server_version,
+                namespace=client.namespace if client else None,
+            ),
+            architecture=selection.architecture if selection else None,
+            nodes=tuple(node.name for node in selection.nodes) if selection else (),
+            excluded=excluded,
+            leftovers=leftovers,
+            settings=self.settings.reported(),
+            catalog_sha256=catalog_sha256(self.catalog),
+            plugin_version=__version__,
+            planned=tuple(planned),
+            items=items,
+        )
+
+
+def _modified(plan: "WorkflowPlan", modify: Callable[[Manifests], None]) -> "WorkflowPlan":
+    """Return the plan with each group's manifests as the user's hook leaves them."""
+    groups = []
+    for group in plan.groups:
+        manifests: Manifests = copy.deepcopy([dict(each) for each in group.manifests])
+        modify(manifests)
+        groups.append(replace(group, manifests=tuple(manifests)))
+    return replace(plan, groups=tuple(groups))
+
+
+def scripts_of(entry: "CatalogEntry") -> dict[str, str]:
+    """Return the text of each script that the entry mounts into its pods."""
+    folder = Path(__file__).parent / "workloads"
+    return {name: (folder / name).read_text(encoding="utf-8") for name in entry.scripts}

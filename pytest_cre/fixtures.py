@@ -32,7 +32,7 @@ def cre_cluster(pytestconfig: pytest.Config) -> "Client":
 
 
 @pytest.fixture(scope="session")
-def cre_inventory(pytestconfig: pytest.Config, cre_cluster: "Client") -> "Selection":
+def cre_inventory(pytestconfig: pytest.Config) -> "Selection":
     """Return the nodes used and the nodes excluded, with reasons."""
     return session_of(pytestconfig).campaign.selection
 
@@ -54,10 +54,12 @@ def cre_entry(request: pytest.FixtureRequest) -> "CatalogEntry":
 
 @pytest.fixture
 def cre_workflow(
-    request: pytest.FixtureRequest, cre_entry: "CatalogEntry", cre_inventory: "Selection"
+    request: pytest.FixtureRequest,
+    cre_entry: "CatalogEntry",  # noqa: ARG001 - what is parametrized: one item per entry
 ) -> WorkflowRun:
     """Run the entry on the cluster and return evidence and measurements of every group."""
-    return session_of(request.config).run(request.node, session_of(request.config).case_of(request))
+    session = session_of(request.config)
+    return session.run(request.node, session.case_of(request))
 
 
 @pytest.fixture

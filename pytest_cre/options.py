@@ -45,6 +45,21 @@ class Settings:
     scenario: str = DEFAULT_SCENARIO
     simulated_seed: int | None = None
 
+    def reported(self) -> dict[str, object]:
+        """Return the settings that a result depends on, for the report."""
+        return {
+            "architecture": self.architecture,
+            "options": dict(sorted(self.options.items())),
+            "scale": self.scale,
+            "nodes": list(self.nodes),
+            "node_selector": self.node_selector,
+            "max_nodes": self.max_nodes,
+            "missing_limit": self.missing_limit,
+            "accepted_exclusions": sorted(self.accepted_exclusions),
+            "scenario": self.scenario if self.cluster == "embedded" else None,
+            "simulated_seed": self.simulated_seed,
+        }
+
 
 def positive_int(text: str) -> int:
     """Return a whole number of at least 1, for argparse."""

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import pytest
 
@@ -25,6 +26,7 @@ MARKER_HELP = (
     f"{MARKER}(*patterns, unless=()): run the catalog entries that match on a GPU cluster; "
     "opt-in: selected by -m certification or by the path of the suites"
 )
+NOT_BAD: tuple["Code", ...] = ("pass", "no-limit")
 REPORT_ATTRIBUTE = "cre"  # a plain dict on the teardown report, so that it crosses xdist
 
 
@@ -33,7 +35,8 @@ class ItemState:
     """What is known of one item while it runs."""
 
     run: WorkflowRun | None = None
-    verdict: "ItemVerdict | None" = None
+    evidence_verdict: "ItemVerdict | None" = None  # by the evidence alone
+    verdict: "ItemVerdict | None" = None  # by the limits, once the test has asked for it
     figures: list[tuple[str, float, str]] = field(default_factory=list)
     code: "Code" = "pass"
     text: str = ""  # what pytest shows of it
@@ -132,11 +135,16 @@ class CertificationSession:
         """Take out the items that were not asked for or have no entry."""
         for problem in self.problems:
             raise pytest.UsageError(str(problem))
-        kept, dropped = [], []
+        kept: list[pytest.Item] = []
+        dropped: list[pytest.Item] = []
         for item in items:
             is_marked = item.get_closest_marker(MARKER) is not None
-            has_no_entry = _case_of(item) is None and "cre_entry" in getattr(item, "fixturenames", ())
-            (dropped if is_marked and (not self.is_asked_for or has_no_entry) else kept).append(item)
+            has_no_entry = _case_of(item) is None and "cre_entry" in getattr(
+                item, "fixturenames", ()
+            )
+            (dropped if is_marked and (not self.is_asked_for or has_no_entry) else kept).append(
+                item
+            )
         if dropped:
             items[:] = kept
             self.config.hook.pytest_deselected(items=dropped)
@@ -232,9 +240,12 @@ class CertificationSession:
     def add_properties(self, item: pytest.Item, when: str) -> None:
         """Put the verdict's figures on the item, for pytest's own JUnit file."""
         if when == "teardown" and item.get_closest_marker(MARKER):
-            from pytest_cre.report.junit import case_properties
+            item.user_properties.extend(self._properties(item))
 
-            item.user_properties.extend(case_properties(self._item_report(item)))
+    def _properties(self, item: pytest.Item) -> list[tuple[str, object]]:
+        from pytest_cre.report.junit import case_properties
+
+        return list(case_properties(self._item_report(item)))
 
     def complete_report(self, item: pytest.Item, report: pytest.TestReport) -> pytest.TestReport:
         """Note the outcome of a phase; a pass without complete evidence becomes a failure."""
@@ -242,12 +253,12 @@ class CertificationSession:
             return report
         state = self._state(item)
         verdict = state.verdict or state.evidence_verdict
-        if report.when == "call" and report.passed and verdict is not None:
-            if verdict.code in ("fail", "inconclusive", "error"):
-                report.outcome = "failed"
-                state.code, state.text = verdict.code, self.campaign.text_of(verdict, state.run)
-                report.longrepr = state.text
-        if report.failed and state.code in PASSED_OR_SKIPPED:
+        is_bad = verdict is not None and verdict.code in ("fail", "inconclusive", "error")
+        if report.when == "call" and report.passed and verdict is not None and is_bad:
+            report.outcome = "failed"
+            state.code, state.text = verdict.code, self.campaign.text_of(verdict, state.run)
+            report.longrepr = state.text
+        if report.failed and state.code in NOT_BAD:
             state.code = "fail" if report.when == "call" else "error"
             state.text = report.longreprtext
         elif report.skipped and state.code == "pass":
@@ -269,6 +280,57 @@ class CertificationSession:
         from pytest_cre.report.terminal import header_lines
 
         return header_lines(self.settings, self.catalog)
+
+    def _item_report(self, item: pytest.Item) -> "ItemReport":
+        """Return the report of an item as far as it has come."""
+        from dataclasses import replace
+
+        from pytest_cre.judge.verdict import ItemVerdict
+        from pytest_cre.report.model import item_report
+
+        state, case = self._state(item), _case_of(item)
+        verdict = state.verdict or state.evidence_verdict
+        if verdict is None or verdict.code != state.code:
+            reason = state.text.strip().splitlines()[:1]
+            verdict = ItemVerdict(
+                entry=case.entry.name if case else "",
+                scale=case.scale if case else "",
+                code=state.code,
+                groups=verdict.groups if verdict else (),
+                reasons=tuple(reason),
+            )
+        if state.code == "pass":
+            verdict = replace(verdict, reasons=())
+        return item_report(
+            verdict,
+            state.run.evidence if state.run else None,
+            node_id=item.nodeid,
+            duration_s=round(time.monotonic() - state.started_s, 3),
+            recorded=state.figures,
+            text=state.text,
+        )
+
+    def _report_interrupt(self, item: pytest.Item) -> None:
+        """Log a failed report for the item in flight, so that JUnit names it."""
+        state = self._state(item)
+        state.code = "inconclusive"
+        elapsed_s = time.monotonic() - state.started_s
+        state.text = f"INCONCLUSIVE: interrupted after {elapsed_s:.0f} s"
+        for when in ("call", "teardown"):
+            outcome: Literal["passed", "failed"] = "failed" if when == "call" else "passed"
+            report = pytest.TestReport(
+                nodeid=item.nodeid,
+                location=item.location,
+                keywords={},
+                outcome=outcome,
+                longrepr=state.text if when == "call" else None,
+                when=when,
+                duration=elapsed_s if when == "call" else 0.0,
+                user_properties=self._properties(item),
+            )
+            if when == "teardown":
+                setattr(report, REPORT_ATTRIBUTE, self._item_report(item).to_dict())
+            item.ihook.pytest_runtest_logreport(report=report)
 
     def finish(self, session: pytest.Session) -> None:
         """Clean up, come to the run's result, write the files, set the exit code."""
@@ -296,3 +358,34 @@ class CertificationSession:
         if self.is_asked_for and hasattr(self, "campaign"):
             self.campaign.close()
         self._restore_signals()
+
+    def _write_files(self, report: "RunReport") -> None:
+        """Write the files that the settings name; what cannot be written fails the run."""
+        from pytest_cre.report.json import render_json
+        from pytest_cre.report.metrics_junit import render_metrics_junit
+
+        files = (
+            (self.settings.json_file, render_json),
+            (self.settings.junit_file, render_metrics_junit),
+        )
+        for path, render in files:
+            if path is None:
+                continue
+            try:
+                write_whole(path, render(report))
+            except OSError as problem:
+                raise pytest.UsageError(f"{path} cannot be written: {problem.strerror}") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader sees either the old one or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def _case_of(item: pytest.Item) -> EntryCase | None:
+    """Return what an item runs, or None for one without an entry."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("cre_entry") if callspec is not None else None

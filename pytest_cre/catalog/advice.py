@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from pytest_cre.catalog.choices import choices_words
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadCommand
 from pytest_cre.catalog.limit import Limit, Metric
 from pytest_cre.catalog.loader import Catalog
 from pytest_cre.catalog.logprofile import LogProfile
 from pytest_cre.catalog.options import references
 from pytest_cre.catalog.pattern import compile_pattern
+from pytest_cre.formats.choices import choices_words
 from pytest_cre.formats.yaml import YamlDocument
 
 # The groups that measurements read; any other is matched and forgotten.

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_cre.catalog.architecture import Architecture
-from pytest_cre.catalog.choices import choices_words
 from pytest_cre.catalog.documents import NAME, NAME_WORDS
 from pytest_cre.catalog.entry import CatalogEntry, OptionSpec
 from pytest_cre.catalog.logprofile import EventPattern, LogProfile
 from pytest_cre.catalog.options import PLAN_NAMES, references
 from pytest_cre.catalog.pattern import compile_pattern
+from pytest_cre.formats.choices import choices_words
 from pytest_cre.formats.yaml import Path as YamlPath
 from pytest_cre.formats.yaml import YamlDocument
 

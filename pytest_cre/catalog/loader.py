@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_cre.catalog.architecture import Architecture
-from pytest_cre.catalog.choices import choices_words
 from pytest_cre.catalog.entry import CatalogEntry
 from pytest_cre.catalog.files import (
     ARCHITECTURE_FORM,
@@ -21,6 +20,7 @@ from pytest_cre.catalog.files import (
 )
 from pytest_cre.catalog.logprofile import LogProfile
 from pytest_cre.errors import CatalogProblem, UsageProblem
+from pytest_cre.formats.choices import choices_words
 
 _PACKAGE = Path(__file__).parent.parent
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-from pytest_cre.catalog.choices import choices_words
 from pytest_cre.catalog.entry import CatalogEntry, OptionSpec
 from pytest_cre.errors import CatalogProblem, UsageProblem
+from pytest_cre.formats.choices import choices_words
 
 PLAN_NAMES = ("architecture", "gpus", "gpusPerNode", "masterAddress", "nodes")
 _REFERENCE = re.compile(r"\$\$|\$\{([^{}]*)\}|\$\{")

@@ -80,18 +80,19 @@ class Access:
         import kubernetes.client
         import kubernetes.config
 
+        config: Any = kubernetes.config  # not typed in every version
         kubeconfig, context = self._arguments
-        configuration = kubernetes.client.Configuration()
+        configuration: Any = kubernetes.client.Configuration()
         configuration.connection_pool_maxsize = POOL_SIZE
         configuration.retries = False  # ours know deadlines and what may be repeated
         in_pod = kubeconfig is None and context is None and not _has_kubeconfig()
         try:
             if in_pod and "KUBERNETES_SERVICE_HOST" in os.environ:
-                kubernetes.config.load_incluster_config(client_configuration=configuration)
+                config.load_incluster_config(client_configuration=configuration)
                 self.namespace = own_namespace()
             else:
-                _forget_lost_files(kubernetes.config.kube_config)
-                kubernetes.config.load_kube_config(
+                _forget_lost_files(config.kube_config)
+                config.load_kube_config(
                     config_file=kubeconfig, context=context, client_configuration=configuration
                 )
                 self.namespace = context_namespace(kubeconfig, context)
@@ -105,10 +106,10 @@ class Access:
         if is_loopback(configuration.host):
             configuration.proxy = None
         try:
-            self._api = kubernetes.client.ApiClient(configuration)
+            self._api: Any = kubernetes.client.ApiClient(configuration)
         except (OSError, ValueError) as problem:
             raise UsageProblem(f"{configuration.host}: TLS or proxy settings: {problem}") from None
-        self._rest = self._api.rest_client
+        self._rest: Any = self._api.rest_client
         self._rest.pool_manager.connection_pool_kw["socket_options"] = _socket_options()
         self._configuration = configuration
         self._pid = os.getpid()
@@ -143,7 +144,7 @@ class Access:
         headers |= {"Accept": accept, "User-Agent": "pytest-cre"}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        more = {} if _is_raw(type(rest)) else {"_preload_content": False}
+        more = {} if _is_raw(rest) else {"_preload_content": False}
         try:
             answer = rest.request(
                 method,
@@ -202,6 +203,13 @@ def cut(response: "BaseHTTPResponse") -> None:
         return  # it has ended by itself
 
 
+def stream_errors() -> tuple[type[Exception], ...]:
+    """Return what reading a body raises when it breaks, or when it is cut from another thread."""
+    import urllib3
+
+    return (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError)
+
+
 def transport_words(problem: Exception) -> str:
     """Return in a few words why there was no answer."""
     cause = getattr(problem, "reason", None) or problem
@@ -225,7 +233,7 @@ def is_loopback(host: str | None) -> bool:
     return name in ("localhost", "::1") or name.startswith("127.")
 
 
-def _is_raw(rest: type) -> bool:
+def _is_raw(rest: Any) -> bool:
     """Return whether this client's request function always leaves the body to the caller."""
     return "_preload_content" not in inspect.signature(rest.request).parameters
 
@@ -241,8 +249,8 @@ def _has_kubeconfig() -> bool:
 def _forget_lost_files(module: Any) -> None:
     """Make the client write inline certificates again where their files have vanished."""
     known = getattr(module, "_temp_files", None)
-    for content, name in list(known.items()) if isinstance(known, dict) else []:
-        if not Path(name).exists():
+    if isinstance(known, dict):
+        for content in [each for each, name in known.items() if not Path(name).exists()]:
             del known[content]
 
 

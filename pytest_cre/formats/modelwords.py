@@ -1,10 +1,11 @@
 """What pydantic found wrong with a document, as one line per mistake with its place."""
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
+
+from pytest_cre.formats.choices import choices_words
 
 PathKey = str | int
 Path = tuple[PathKey, ...]
@@ -51,7 +52,7 @@ class Placed(Protocol):
 def told(document: Placed, model: type[BaseModel], problem: ValidationError) -> tuple[str, ...]:
     """Return a line for each mistake, sorted by place: place, subject, problem, choices."""
     found = sorted(_told(document, model, error) for error in problem.errors(include_url=False))
-    return tuple(line for _, line in found)
+    return tuple(line for *_, line in found)
 
 
 def dotted(path: Sequence[PathKey]) -> str:
@@ -62,19 +63,14 @@ def dotted(path: Sequence[PathKey]) -> str:
     return text or "the document"
 
 
-def close_words(name: str, choices: Sequence[str]) -> str:
-    """Return `; did you mean X?` where one of the choices is close, and the choices."""
-    close = get_close_matches(name, choices, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{hint}; choices: {', '.join(choices)}" if choices else hint
-
-
-def _told(document: Placed, model: type[BaseModel], error: Any) -> tuple[tuple[int, int], str]:
+def _told(
+    document: Placed, model: type[BaseModel], error: Any
+) -> tuple[tuple[int, int], bool, str]:
     kind = error["type"]
     path = _path_in(document.data, error["loc"])
     is_extra = kind == "extra_forbidden"
     if is_extra:
-        words = f"is an unknown key{close_words(str(path[-1]), _keys(model, path[:-1]))}"
+        words = f"is an unknown key{choices_words(str(path[-1]), _keys(model, path[:-1]))}"
     elif kind == "missing":
         words = "is missing"
     elif kind == "value_error":
@@ -84,7 +80,8 @@ def _told(document: Placed, model: type[BaseModel], error: Any) -> tuple[tuple[i
         text = form(error.get("ctx", {})) if form else _lower(error["msg"])
         words = f"{text}, got {_shown(error.get('input'))}"
     mark = document.mark(path, of_key=is_extra) or (0, 0)
-    return mark, f"{document.place(path, of_key=is_extra)}: {dotted(path)} {words}"
+    # A key that is misspelt is told before the one that is missing for it.
+    return mark, not is_extra, f"{document.place(path, of_key=is_extra)}: {dotted(path)} {words}"
 
 
 def _choices(expected: str) -> str:

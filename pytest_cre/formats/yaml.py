@@ -1,7 +1,7 @@
 """YAML with a place for every value: YAML 1.2 scalars, duplicate keys and alias bombs refused.
 
-Composed once by PyYAML's C loader and built from the node tree here, which costs a quarter more
-than PyYAML's own construction (500 entries, 0.19 s) and a tenth of ruamel.yaml.
+Composed once by PyYAML's C loader and built from the node tree here: 26,700 lines take 0.5 s, as
+long as PyYAML's own construction without places.
 """
 
 import re

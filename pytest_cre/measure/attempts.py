@@ -300,7 +300,7 @@ class _Splitter:
         if last.exit_ns is None or event.kind in _SAVING:
             return last
         late = event.kind == "step" and t_ns <= last.exit_ns + self.tolerance_ns
-        late = late and bool(last.steps.numbers)
+        late = late and (last.has_progress or last.train_ready_ns is not None)
         return last if late else self._new(t_ns, None)
 
     def _leaving(self, event: TrainingEvent, last: Attempt) -> Attempt:

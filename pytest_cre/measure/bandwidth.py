@@ -35,7 +35,7 @@ _PARAMETERS = re.compile(
     rb"minBytes +(\d{1,18}) +maxBytes +(\d{1,18})(?: +step: *(\d{1,18})\((\w+)\))?"
 )
 _VALIDATION_OFF = re.compile(rb"\bvalidation: 0\b")
-_DEVICE = re.compile(rb"Rank +(\d{1,7}) +(?:Group +\d+ +)?Pid +\d+ on")
+_DEVICE = re.compile(rb"Rank +(\d{1,7}) +(?:Group +\d+ +)?Pid +\d+ on +(\S+)")
 _BOUNDS = re.compile(rb"(?i:out of bounds values) *: *(\d{1,18})(?: +(OK|FAILED))?")
 _AVERAGE = re.compile(
     rb"(?i:avg bus bandwidth) *: *([+-]?\d[\d.]*(?:[eE][+-]?\d{1,3})?)(?: +(OK|FAILED))?[ \t]*$"
@@ -61,6 +61,7 @@ class AssembledTable:
     reasons: frozenset[str]
     has_header: bool
     time_ns: int | None = None
+    hosts: int | None = None  # that the device lines name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,6 +75,7 @@ class _Open:
     is_validated: bool = True
     layout: Layout | None = None
     ranks: set[int] = field(default_factory=set)
+    hosts: set[bytes] = field(default_factory=set)
     rows: list[ParsedRow] = field(default_factory=list)
     bounds: OutOfBounds | None = None
     average: bytes | None = None
@@ -214,6 +216,7 @@ def _take(table: _Open, line: TableLine) -> None:
         table.is_validated = _VALIDATION_OFF.search(text) is None
     elif found := _DEVICE.search(text):
         table.ranks.add(int(found[1]))
+        table.hosts.add(found[2])
     elif found := _BOUNDS.search(text):
         table.footers += 1
         count, verdict = int(found[1]), found[2]
@@ -295,6 +298,7 @@ def _closed(table: _Open) -> AssembledTable:
         reasons=frozenset(reasons) if found else frozenset({"no-rows"}),
         has_header=table.has_header,
         time_ns=table.time_ns,
+        hosts=len(table.hosts) or None,
     )
 
 

@@ -1,7 +1,8 @@
 """Whose clock a log's times are of: time zones, output that came in bursts, and skew between pods."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from math import isnan
 from operator import sub
@@ -160,7 +161,7 @@ def skew_ns(
 
 
 def _places(
-    numbers: "array[int]", times: "array[int]", wanted: Set[int]
+    numbers: "array[int]", times: "array[int]", wanted: AbstractSet[int]
 ) -> Mapping[int, list[int]]:
     """Return the lines of each wanted step that have a time."""
     found: dict[int, list[int]] = {}

@@ -3,9 +3,10 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import lt, sub
+from typing import Literal
 
 from pytest_cre.measure.clocks import Clock, bursts, copies, skew_ns, spread
 from pytest_cre.measure.events import EventKind, StepRun, TimeSource, TrainingEvent
@@ -20,9 +21,10 @@ from pytest_cre.measure.training import FailureEpisode, TrainingReader
 
 # Whose steps count where several frameworks printed some.
 PRECEDENCE = ("nemo", "torchtitan", "maxtext", "megatron-lm", "deepspeed", "hf", "lightning")
-# What a profile's patterns stand for; a framework's own reader adds what the profile did not tell.
 _COPY_NS = 60 * SECOND_NS
-_RECORD_NAMES: Mapping[EventKind, str] = {
+RecordName = Literal["save_start", "save_done", "load_start", "load_done"]
+_STARTS: Mapping[RecordName, RecordName] = {"save_done": "save_start", "load_done": "load_start"}
+_RECORD_NAMES: Mapping[EventKind, RecordName] = {
     "save_start": "save_start",
     "save_commit": "save_done",
     "load_start": "load_start",
@@ -130,7 +132,7 @@ def _winner(readers: Sequence[TrainingReader]) -> type[Dialect] | None:
         for dialect in reader.dialects:
             steps[type(dialect)] += len(dialect.recorder.numbers)
             facts[type(dialect)] += len(dialect.recorder.facts)
-    order = [name for name in sorted(steps, key=lambda d: PRECEDENCE.index(d.framework))]
+    order = sorted(steps, key=lambda dialect: PRECEDENCE.index(dialect.framework))
     with_steps = [dialect for dialect in order if steps[dialect]]
     if with_steps:
         return with_steps[0]
@@ -408,7 +410,7 @@ def _checkpoints(told: Sequence[_Told]) -> tuple[CheckpointRecord, ...]:
     if all(t_ns is not None for _, t_ns, _ in found):
         found.sort(key=lambda each: each[1] or 0)
     records: list[CheckpointRecord] = []
-    newest: dict[tuple[str, int | None], tuple[int | None, int]] = {}
+    newest: dict[tuple[RecordName, int | None], tuple[int | None, int]] = {}
     for fact, t_ns, stream in found:
         name = _RECORD_NAMES[fact.kind]
         before = newest.get((name, fact.step))
@@ -416,18 +418,17 @@ def _checkpoints(told: Sequence[_Told]) -> tuple[CheckpointRecord, ...]:
             continue
         newest[name, fact.step] = (t_ns, stream)
         duration_s = fact.duration_s
-        opened = newest.get((name.replace("done", "start"), fact.step))
-        if duration_s is None and name.endswith("done") and opened and t_ns is not None:
+        opened = newest.get((_STARTS[name], fact.step)) if name in _STARTS else None
+        if duration_s is None and opened is not None and t_ns is not None:
             duration_s = None if opened[0] is None else (t_ns - opened[0]) / SECOND_NS
         records.append(
             CheckpointRecord(
-                event="save_start",
+                event=name,
                 step=fact.step,
                 time_ns=t_ns,
                 duration_s=duration_s if duration_s is None or duration_s >= 0 else None,
             )
         )
-        records[-1] = replace(records[-1], event=name)
     return tuple(records)
 
 

@@ -1,6 +1,6 @@
 """What is measured, in the shape of `cre.measure/1`. Absent is None, never NaN."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -87,6 +87,7 @@ class BandwidthMeasurement:
     max_in_place_gbs: float | None = None
     transport: tuple[str, ...] = ()
     failure: str | None = None
+    paths: tuple[str, ...] = ()  # that channels took: P2P, SHM, NVLS, MNNVL, GDRDMA, COLLNET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ class TrainingMeasurement:
     """Steps, checkpoints and the ledger of a training run."""
 
     framework: str | None
-    steps: tuple[StepRecord, ...]
+    steps: Sequence[StepRecord]
     checkpoints: tuple[CheckpointRecord, ...]
     attempts: int
     failure: str | None
@@ -139,6 +140,10 @@ class TrainingMeasurement:
     window_s: float | None
     ratios: Mapping[str, float | None]  # by RATIOS
     flags: tuple[str, ...] = ()
+    skews_s: Mapping[str, float] = field(default_factory=dict)  # added to the clock of each pod
+    reference_step_s: float | None = None  # the step time that the ledger compares with
+    gpu_hours: Mapping[str, float] | None = None  # by LEDGER_CATEGORIES
+    advice: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

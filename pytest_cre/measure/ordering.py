@@ -35,7 +35,7 @@ def in_order(
     ordered, moved_ns = _ordered([*events, *loose])
     merged: list[Item] = [*ordered]
     if pieces:
-        merged = sorted([*ordered, *pieces], key=first_ns)
+        merged = sorted([*ordered, *pieces], key=_order)
     return _ends_before_starts(merged), moved_ns
 
 
@@ -107,9 +107,10 @@ def _mended(events: list[TrainingEvent], torn: set[str]) -> tuple[list[TrainingE
     return kept, moved_ns
 
 
-def _order(event: TrainingEvent) -> tuple[int, int, int, str, int]:
-    attempt = -1 if event.attempt is None else event.attempt
-    return (event.t_ns or 0, attempt, KIND_RANK[event.kind], event.stream, event.seq)
+def _order(item: Item) -> tuple[int, int, int, str, int]:
+    attempt = -1 if item.attempt is None else item.attempt
+    rank = KIND_RANK["step" if isinstance(item, StepRun) else item.kind]
+    return (first_ns(item), attempt, rank, item.stream, item.seq)
 
 
 def _ends_before_starts(items: list[Item]) -> list[Item]:

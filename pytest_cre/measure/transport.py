@@ -79,6 +79,8 @@ class TransportReader:
                     self._networks.add(CHANNEL_NETWORKS[literal])
         if found := _NETWORK.search(text):
             self.add(found[1])
+            # A benchmark that runs over sockets by design says so in a comment.
+            self._is_socket_chosen |= text.lstrip().startswith(b"#")
         if found := _PLUGIN.search(text):
             self.add(found[1])
         if found := _LINK.search(text):
@@ -106,10 +108,14 @@ class TransportReader:
         """Return the paths that channels took, sorted: P2P, SHM, NVLS, MNNVL, GDRDMA, COLLNET."""
         return tuple(sorted(self._paths))
 
-    @property
-    def fell_back_to_socket(self) -> bool:
-        """Return whether sockets carried traffic without being asked for by environment."""
-        return "Socket" in self._networks and not self._is_socket_chosen
+    def fell_back_to_socket(self, *, hosts: int | None) -> bool:
+        """Return whether sockets carried traffic between hosts without being asked for.
+
+        On one host NCCL names a network, too, but nothing need go over it. `hosts` None: not known.
+        """
+        if "Socket" not in self._networks or self._is_socket_chosen:
+            return False
+        return hosts != 1 or b"via NET/Socket" in self._seen
 
     def _named(self, name: str) -> str:
         if name == "IB" and self._links == {"RoCE"}:

@@ -132,6 +132,7 @@ class RunReport:
     architecture: str | None = None
     nodes: tuple[str, ...] = ()
     excluded: tuple[Exclusion, ...] = ()
+    leftovers: tuple[str, ...] = ()  # objects that clean-up could not delete
     settings: Mapping[str, Any] = field(default_factory=dict)
     catalog_sha256: str = ""
     plugin_version: str = ""

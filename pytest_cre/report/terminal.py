@@ -189,6 +189,7 @@ def _untested_lines(report: RunReport) -> list[str]:
         reasons = Counter(each.reason for each in report.excluded)
         counts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         lines.append(f"{len(report.excluded)} nodes are excluded: {counts}")
+    lines += [f"left behind in the cluster: {brief(name)}" for name in report.leftovers]
     lines += [
         f"planned and never run: {brief(node_id)}" for node_id in report.not_run[:NAMES_SHOWN]
     ]

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import http.client
 import http.server
 import itertools
 import json
@@ -12,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +41,7 @@ class Cluster:
     def __init__(self, folder, *arguments, command=None, start=True):
         self.folder = folder
         self.kubeconfig = Path(folder, "kubeconfig")
+        self._connections = {}
         command = command or [sys.executable, "-m", "pytest_cre.embedded"]
         self.process = subprocess.Popen(
             [
@@ -70,12 +71,7 @@ class Cluster:
         self.context = ssl.create_default_context(cadata=base64.b64decode(data).decode())
 
     def open(self, method, path, body=None, content_type=JSON, accept=None, token=None, timeout=10):
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
-        if data is not None:
-            headers["Content-Type"] = content_type
-        if accept:
-            headers["Accept"] = accept
+        data, headers = self._prepared(body, content_type, accept, token)
         request = urllib.request.Request(  # noqa: S310 - it is our own server's URL
             self.url + path, data, headers, method=method
         )
@@ -83,17 +79,31 @@ class Cluster:
             request, context=self.context, timeout=timeout
         )
 
-    def __call__(self, method, path, body=None, **more):
-        try:
-            with self.open(method, path, body, **more) as response:
-                text, code, headers = response.read(), response.status, dict(response.headers)
-        except urllib.error.HTTPError as error:
-            with error:
-                text, code, headers = error.read(), error.code, dict(error.headers)
-        try:
-            return Answer(code, json.loads(text), headers)
-        except ValueError:
-            return Answer(code, text.decode(), headers)
+    def __call__(self, method, path, body=None, content_type=JSON, accept=None, token=None):
+        """Make one request over a connection that is kept."""
+        connection = self._connections.get(threading.get_ident())
+        if connection is None:
+            address = urlsplit(self.url)
+            connection = http.client.HTTPSConnection(
+                address.hostname, address.port, timeout=10, context=self.context
+            )
+            self._connections[threading.get_ident()] = connection
+        data, headers = self._prepared(body, content_type, accept, token)
+        connection.request(method, path, data, headers)
+        response = connection.getresponse()
+        text = response.read()
+        with contextlib.suppress(ValueError):
+            return Answer(response.status, json.loads(text), dict(response.headers))
+        return Answer(response.status, text.decode(), dict(response.headers))
+
+    def _prepared(self, body, content_type, accept, token):
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
+        if data is not None:
+            headers["Content-Type"] = content_type
+        if accept:
+            headers["Accept"] = accept
+        return data, headers
 
     def get(self, path, **more):
         answer = self("GET", path, **more)
@@ -151,6 +161,8 @@ class Cluster:
         self.until(path, lambda answer: answer.code == 404)
 
     def stop(self):
+        for connection in self._connections.values():
+            connection.close()
         if self.process.poll() is None:
             self.process.terminate()
         self.process.communicate(timeout=10)
@@ -202,6 +214,7 @@ class Kubelet:
         # What a container's log request is answered with: status and text, or a list of chunks.
         self.answers = {}
         self.release = threading.Event()
+        self.reader_left = threading.Event()
 
     def add_node(self, name, gpus=8, ready="True", labels=None, **allocatable):
         node = {"metadata": {"name": name, "labels": labels or {}}}
@@ -325,13 +338,17 @@ def kubelet(cluster, tmp_path_factory):
             self.send_response(code)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            for chunk in chunks:
-                if chunk is None:
-                    stub.release.wait(10)
-                    continue
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
-                self.wfile.flush()
-            self.wfile.write(b"0\r\n\r\n")
+            try:
+                for chunk in chunks:
+                    if chunk is None:
+                        stub.release.wait(10)
+                        continue
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+                    self.wfile.flush()
+                self.wfile.write(b"0\r\n\r\n")
+            except OSError:
+                self.close_connection = True
+                stub.reader_left.set()
 
         def log_message(self, *_arguments):
             return

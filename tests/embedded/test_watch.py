@@ -19,6 +19,15 @@ def maps(namespace):
     return f"{namespace}/configmaps"
 
 
+def told(cluster, maps, query, **labels):
+    """Give all events of a watch up to a last object that is made for this purpose."""
+    cluster.create(maps, config_map("zz-last", "", labels=labels))
+    events = cluster.events(
+        f"{maps}?watch=1&{query}", stop=lambda e: e["object"]["metadata"]["name"] == "zz-last"
+    )
+    return events[:-1]
+
+
 def version(cluster, path):
     return cluster.get(path)["metadata"]["resourceVersion"]
 
@@ -33,18 +42,19 @@ def test_watch_from_a_version_tells_each_change_once(cluster, maps):
     cluster.patch(f"{maps}/a", {"data": {"x": "2"}})
     cluster.patch(f"{maps}/a", {"data": {"x": "2"}})  # changes nothing
     cluster("DELETE", f"{maps}/a")
-    events = cluster.events(f"{maps}?watch=1&timeoutSeconds=1&resourceVersion={start}")
+    newest = version(cluster, maps)
+    events = told(cluster, maps, f"resourceVersion={start}")
     assert seen(events) == [("ADDED", "a", "1"), ("MODIFIED", "a", "2"), ("DELETED", "a", "2")]
     versions = [int(e["object"]["metadata"]["resourceVersion"]) for e in events]
     assert versions == sorted(set(versions))
-    assert versions[-1] == int(version(cluster, maps))
+    assert versions[-1] == int(newest)
     assert {(e["object"]["kind"], e["object"]["apiVersion"]) for e in events} == {("ConfigMap", "v1")}
 
 
 def test_watch_without_a_version_begins_with_what_there_is(cluster, maps):
     cluster.create(maps, config_map("a", "1"))
     cluster.create(maps, config_map("b", "2"))
-    events = cluster.events(f"{maps}?watch=true&timeoutSeconds=1")
+    events = told(cluster, maps, "allowWatchBookmarks=false")
     assert seen(events) == [("ADDED", "a", "1"), ("ADDED", "b", "2")]
 
 
@@ -76,10 +86,10 @@ def test_watch_from_a_forgotten_version_is_a_410_event(cluster, maps):
 
 def test_watch_from_the_oldest_version_kept_works(cluster, maps):
     cluster.create(maps, config_map("a", "0"))
-    kept = [cluster.patch(f"{maps}/a", {"data": {"x": f"n{n}"}}) for n in range(17)]
+    kept = [cluster.patch(f"{maps}/a", {"data": {"x": f"n{n}"}}) for n in range(16)]
     start = kept[0]["metadata"]["resourceVersion"]
-    events = cluster.events(f"{maps}?watch=1&timeoutSeconds=1&resourceVersion={start}")
-    assert [x for _type, _name, x in seen(events)] == [f"n{n}" for n in range(1, 17)]
+    events = told(cluster, maps, f"resourceVersion={start}")
+    assert [x for _type, _name, x in seen(events)] == [f"n{n}" for n in range(1, 16)]
 
 
 def test_watch_of_a_selection_translates_what_enters_and_leaves(cluster, maps):
@@ -89,9 +99,8 @@ def test_watch_of_a_selection_translates_what_enters_and_leaves(cluster, maps):
     cluster.patch(f"{maps}/a", {"data": {"x": "2"}})
     left = cluster.patch(f"{maps}/a", {"metadata": {"labels": {"in": "no"}}, "data": {"x": "3"}})
     cluster("DELETE", f"{maps}/a")
-    events = cluster.events(
-        f"{maps}?watch=1&timeoutSeconds=1&labelSelector=in%3Dyes&resourceVersion={start}"
-    )
+    query = f"labelSelector=in%3Dyes&resourceVersion={start}"
+    events = told(cluster, maps, query, **{"in": "yes"})
     # What leaves is shown as it last was inside, under the version of the change.
     assert seen(events) == [("ADDED", "a", "1"), ("MODIFIED", "a", "2"), ("DELETED", "a", "2")]
     last = events[-1]["object"]["metadata"]
@@ -101,8 +110,11 @@ def test_watch_of_a_selection_translates_what_enters_and_leaves(cluster, maps):
 def test_watch_of_one_name_tells_only_of_it(cluster, maps):
     cluster.create(maps, config_map("a", "1"))
     cluster.create(maps, config_map("b", "1"))
-    events = cluster.events(f"{maps}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Db")
-    assert seen(events) == [("ADDED", "b", "1")]
+    with cluster.open("GET", f"{maps}?watch=1&fieldSelector=metadata.name%3Db") as response:
+        cluster.patch(f"{maps}/a", {"data": {"x": "2"}})
+        cluster.patch(f"{maps}/b", {"data": {"x": "2"}})
+        events = [json.loads(response.readline()) for _ in range(2)]
+    assert seen(events) == [("ADDED", "b", "1"), ("MODIFIED", "b", "2")]
 
 
 def test_watch_with_bookmarks_sends_the_present_version(cluster, maps, namespace):
@@ -158,7 +170,8 @@ def test_watch_as_a_table_has_headers_in_the_first_event_only(cluster, maps):
     cluster.create(maps, config_map("a", "1"))
     cluster.create(maps, config_map("b", "1"))
     accept = "application/json;as=Table;g=meta.k8s.io;v=v1"
-    events = cluster.events(f"{maps}?watch=1&timeoutSeconds=1", accept=accept)
+    with cluster.open("GET", f"{maps}?watch=1", accept=accept) as response:
+        events = [json.loads(response.readline()) for _ in range(2)]
     assert [e["object"]["rows"][0]["cells"][:2] for e in events] == [["a", "1"], ["b", "1"]]
     assert [bool(e["object"]["columnDefinitions"]) for e in events] == [True, False]
 

@@ -50,7 +50,9 @@ class Plan:
 
 lasting = st.integers(1, 5000)
 moves = st.one_of(
-    st.builds(Move, st.just("run"), steps=st.integers(1, 9), extra=st.sampled_from((0, 0, 300, 9000))),
+    st.builds(
+        Move, st.just("run"), steps=st.integers(1, 9), extra=st.sampled_from((0, 0, 300, 9000))
+    ),
     st.builds(Move, st.just("save"), lasts=lasting),
     st.builds(
         Move,
@@ -115,6 +117,7 @@ class Told:
         self.add("load_end", step=number)
         self.resumed.append(number)
         self.line = number
+        saved_last = -1
         done: list[tuple[int, int]] = []
         later: list[tuple[int, int]] = []  # asynchronous commits: when, step
         for move in life.moves:
@@ -128,7 +131,8 @@ class Told:
                 self.add("eval_start")
                 self.spend("eval", move.lasts)
                 self.add("eval_end")
-            else:
+            elif number != saved_last:  # a second save of one step would look like a copy of the first
+                saved_last = number
                 self.add("save_start", step=number)
                 started = self.now
                 self.spend("checkpoint_blocking", move.lasts)
@@ -159,7 +163,9 @@ class Told:
         return [min([end, *self.resumed[at + 1 :]]) for at in range(len(self.steps))]
 
     def count(self) -> None:
-        for life, limit in zip(self.steps, self.limits(durable_only=not self.plan.succeeds), strict=True):
+        for life, limit in zip(
+            self.steps, self.limits(durable_only=not self.plan.succeeds), strict=True
+        ):
             for at, (number, extra) in enumerate(life):
                 survives = number <= limit
                 self.ledger["useful" if survives else "rework"] += self.plan.step
@@ -168,7 +174,10 @@ class Told:
     def useful(self, *, durable_only: bool) -> int:
         limits = self.limits(durable_only=durable_only)
         return sum(
-            self.plan.step for life, cut in zip(self.steps, limits, strict=True) for n, _ in life if n <= cut
+            self.plan.step
+            for life, cut in zip(self.steps, limits, strict=True)
+            for n, _ in life
+            if n <= cut
         )
 
     @property
@@ -178,7 +187,9 @@ class Told:
     def ledger_ns(self) -> dict[str, int]:
         return {name: lasts * MILLISECOND for name, lasts in self.ledger.items() if lasts}
 
-    def account(self, events: list[TrainingEvent] | None = None, **params: object) -> TrainingAccount:
+    def account(
+        self, events: list[TrainingEvent] | None = None, **params: object
+    ) -> TrainingAccount:
         told = {"reference_step_s": self.plan.step / 1000, "log_interval": 1, **params}
         return account(self.events if events is None else events, LedgerParams(**told))
 

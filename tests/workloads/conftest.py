@@ -15,13 +15,19 @@ TIMEOUT_S = 120
 
 # Several sweeps in one process, for starting torch takes longer than all of them.
 SWEEPS = """
-import importlib.util, os, sys
+import importlib.util, os, socket, sys, time
 spec = importlib.util.spec_from_file_location("collective", sys.argv[1])
 collective = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(collective)
 for sweep in sys.argv[2:]:
     os.environ["MASTER_PORT"], _, arguments = sweep.partition(" ")
     sys.argv = ["collective.py", *arguments.split()]
+    # A rank that comes before rank 0 listens would try again only after a second.
+    while os.environ["RANK"] != "0":
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", int(os.environ["MASTER_PORT"]))) == 0:
+                break
+        time.sleep(0.005)
     print("== %s exit %d" % (arguments, collective.main()), flush=True)
 """
 

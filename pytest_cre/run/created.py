@@ -1,0 +1,99 @@
+"""The objects of one group: each in the ledger before it is created, and gone when it is done."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_cre.cluster.objects import POD, kind_named, metadata_of
+from pytest_cre.errors import ClusterProblem
+from pytest_cre.plan.model import RUN_LABEL
+from pytest_cre.run.ledger import Ledger, Recorded
+
+if TYPE_CHECKING:
+    from pytest_cre.cluster.client import Client
+
+GONE_POLL_S = 0.1
+
+
+class CreatedObjects:
+    """What one group created, in order. Deletes exactly that, by UID."""
+
+    def __init__(self, ledger: Ledger, run_id: str) -> None:
+        self._ledger = ledger
+        self._run_id = run_id
+        self._recorded: list[Recorded] = []
+
+    def create(self, client: "Client", manifest: Mapping[str, object]) -> Mapping[str, Any]:
+        """Announce and create an object, and return it as the cluster has it.
+
+        Raises `ClusterProblem`.
+        """
+        self._recorded.append(self._ledger.announce(manifest))
+        item = client.create_or_adopt(manifest)
+        uid = str(metadata_of(item)["uid"])
+        self._recorded[-1] = self._ledger.created(self._recorded[-1], uid)
+        return item
+
+    def remove(
+        self,
+        client: "Client",
+        pod_selector: str,
+        *,
+        patience_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> tuple[str, ...]:
+        """Delete the workload, wait for its pods to end, delete the rest; return what is left.
+
+        The rest is deleted after the pods because they have it mounted.
+        """
+        deadline_s = clock() + patience_s
+        try:
+            workload_last = self._recorded[::-1]
+            for recorded in workload_last[:1]:
+                self._delete(client, recorded)
+            while pods := client.list(POD, label_selector=pod_selector).items:
+                if clock() >= deadline_s:
+                    break
+                sleep(GONE_POLL_S)
+            for recorded in workload_last[1:]:
+                self._delete(client, recorded)
+            left = [recorded for recorded in workload_last if self._exists(client, recorded)]
+        except ClusterProblem as problem:
+            return tuple(f"{each.kind}/{each.name} ({problem})" for each in self._recorded)
+        for recorded in workload_last:
+            if recorded not in left:
+                self._ledger.deleted(recorded)
+        return (
+            *(f"{each.kind}/{each.name}" for each in left),
+            *(
+                f"Pod/{metadata_of(pod).get('name')} on node {(pod.get('spec') or {}).get('nodeName')}"
+                for pod in pods
+            ),
+        )
+
+    def _delete(self, client: "Client", recorded: Recorded) -> None:
+        kind = kind_named(recorded.api_version, recorded.kind)
+        uid = recorded.uid or self._uid_of_unanswered(client, recorded)
+        if kind is not None and uid is not None:
+            client.delete(kind, recorded.name, uid=uid, namespace=recorded.namespace or None)
+
+    def _uid_of_unanswered(self, client: "Client", recorded: Recorded) -> str | None:
+        """Return the UID of an object whose create was never answered, if it is there and ours."""
+        item = self._read(client, recorded)
+        labels = metadata_of(item or {}).get("labels") or {}
+        return str(metadata_of(item)["uid"]) if item and labels.get(RUN_LABEL) == self._run_id else None
+
+    def _exists(self, client: "Client", recorded: Recorded) -> bool:
+        item = self._read(client, recorded)
+        if item is None:
+            return False
+        if recorded.uid is None:
+            return self._uid_of_unanswered(client, recorded) is not None
+        return bool(metadata_of(item).get("uid") == recorded.uid)
+
+    def _read(self, client: "Client", recorded: Recorded) -> Mapping[str, Any] | None:
+        kind = kind_named(recorded.api_version, recorded.kind)
+        if kind is None:
+            return None
+        return client.get(kind, recorded.name, namespace=recorded.namespace or None)

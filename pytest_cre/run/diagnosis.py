@@ -1,0 +1,90 @@
+"""What the facts of a group say went wrong, apart from any waiting or clock. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from pytest_cre.evidence.model import JobFacts, PodFacts, Problem
+
+NOT_STARTED = ("unschedulable", "image-pull", "config-error")
+BAD_START = frozenset({"image-pull", "config-error"})
+DISRUPTED = frozenset({"pod-evicted", "node-unreachable"})
+
+
+def start_problems(
+    found: Iterable[Problem], *, started: int, planned: int, timeout_s: float
+) -> tuple[Problem, ...]:
+    """Return why not every pod ran in time: the waiting pods' own reasons, or just the numbers."""
+    reasons = _each_once(
+        sorted(
+            (each for each in found if each.code in NOT_STARTED),
+            key=lambda each: (NOT_STARTED.index(each.code), each.pod or ""),
+        )
+    )
+    if reasons:
+        return reasons
+    message = f"{started} of {planned} pods ran within {timeout_s:g} s"
+    return (Problem(code="start-timeout", message=message),)
+
+
+def end_problems(
+    job: JobFacts, pods: Sequence[PodFacts], found: Sequence[Problem]
+) -> tuple[Problem, ...]:
+    """Return the problems of a Job that came to an end.
+
+    `found` are those seen on the way and those of the pods. Pods that a failing Job deletes are a
+    consequence of the failure, not its cause; an eviction or a lost node is a cause.
+    """
+    kept = [each for each in found if each.code in DISRUPTED or each.code == "pod-deleted"]
+    culprit = first_failed(pods, disrupted={each.pod for each in found if each.code in DISRUPTED})
+    if job.terminal != "failed":
+        return _each_once(kept)
+    if culprit is not None:
+        kept = [each for each in kept if each.code != "pod-deleted"]
+    return _each_once([*kept, _job_failed(job, culprit)])
+
+
+def first_failed(pods: Iterable[PodFacts], disrupted: Iterable[str | None]) -> PodFacts | None:
+    """Return the pod that most likely caused a failure.
+
+    Killed for memory first, then by an exit code of its own, then the earliest: those that failed
+    later were mostly left alone by the first.
+    """
+    spoiled = set(disrupted)
+    failed = [
+        pod
+        for pod in pods
+        if (pod.phase == "Failed" or pod.exit_code) and pod.name not in spoiled
+    ]
+    return min(failed, key=_blame, default=None)
+
+
+def _blame(pod: PodFacts) -> tuple[bool, bool, float, float, str]:
+    by_signal = pod.exit_code in (None, 137, 143)  # what a Job that ends does to the others
+    late = float("inf")
+    return (
+        pod.reason != "OOMKilled",
+        by_signal,
+        late if pod.finished_ns is None else pod.finished_ns,
+        late if pod.completion_index is None else pod.completion_index,
+        pod.name,
+    )
+
+
+def _job_failed(job: JobFacts, culprit: PodFacts | None) -> Problem:
+    why = ": ".join(part for part in (job.reason, job.message.strip()) if part)
+    message = f"{job.kind} {job.name} failed" + (f" ({why})" if why else "")
+    if culprit is None:
+        return Problem(code="job-failed", message=message)
+    code = "no exit code" if culprit.exit_code is None else f"exit code {culprit.exit_code}"
+    reason = f" ({culprit.reason})" if culprit.reason else ""
+    message = f"pod {culprit.name} on node {culprit.node} ended with {code}{reason}; {message}"
+    return Problem(code="job-failed", message=message, node=culprit.node, pod=culprit.name)
+
+
+def _each_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the problems without those that repeat code and words of another pod."""
+    found: dict[tuple[str, str, str | None], Problem] = {}
+    for each in problems:
+        # An unschedulable pod says the same as its siblings; a lost one is a loss of its own.
+        pod = None if each.code in NOT_STARTED else each.pod or each.node
+        found.setdefault((each.code, each.message, pod), each)
+    return tuple(found.values())
