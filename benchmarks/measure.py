@@ -108,26 +108,37 @@ def make(path: Path, lines: Iterator[str], megabytes: int, apart_ns: int) -> int
 
 
 def loop(path: Path) -> int:
-    """Match upstream's patterns line by line; return how many lines matched."""
+    """Match a profile's patterns line by line in upstream's order; return how many records matched."""
     import re
 
-    prefix = re.compile(rb"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2}))\s")
+    prefix = re.compile(rb"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2}))\s").match
     if path.stem == "all-reduce":
-        pattern = rb"^\s*(?P<size>\d+)\s+\d+\s+\w+\s+\w+\s+-?\d+\s+[\d.]+\s+(?P<algBW>[\d.]+)\s+(?P<busBW>[\d.]+)"
+        record = re.compile(
+            rb"^\s*(?P<size>\d+)\s+\d+\s+\w+\s+\w+\s+-?\d+\s+[\d.]+\s+(?P<algBW>[\d.]+)\s+(?P<busBW>[\d.]+)"
+        ).search
+        other = re.compile(rb"NCCL INFO Using network (?P<transport>.+)").search
     else:
-        pattern = (
+        record = re.compile(
             rb"\[(?P<timestamp>\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(?:\.\d+)?)\]\s+iteration\s+(?P<iteration>\d+)/\s*\d+\s*\|"
             rb".*elapsed time per iteration \(ms\):\s*(?P<elapsedTime>[\d.]+)\s*\|"
             rb".*throughput per GPU \(TFLOP/s/GPU\):\s*(?P<tflops>[\d.]+)\s*\|.*lm loss:\s*(?P<loss>[\d.eE+\-]+)"
-        )
-    search, match = re.compile(pattern).search, prefix.match
+        ).search
+        other = re.compile(
+            rb"using world size: \d+, data-parallel size: \d+, context-parallel size: \d+,"
+            rb".* tensor-model-parallel size: \d+, pipeline-model-parallel size: \d+"
+        ).search
+    is_start_first = path.stem != "all-reduce"
     matched = 0
     with path.open("rb") as file:
         for line in file:
-            found = match(line)
+            found = prefix(line)
             text = line[found.end() :] if found else line
-            if search(text) is not None:
+            if is_start_first:
+                other(text)
+            if record(text) is not None:
                 matched += 1
+            elif not is_start_first:
+                other(text)
     return matched
 
 
@@ -145,6 +156,8 @@ def once(reader: str, path: Path) -> None:
     """Read one file in this process and print what that took as JSON."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
+    import pytest_cre.cli.measure  # noqa: F401  (loading it is no part of reading)
+
     started = time.perf_counter()
     records = {"loop": loop, "measure": measure}[reader](path)
     seconds = time.perf_counter() - started

@@ -97,6 +97,7 @@ class CertificationSession:
         from pytest_cre.campaign import Campaign
         from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_suites
         from pytest_cre.catalog.options import check_options
+        from pytest_cre.plan.scales import nodes_per_group_of
 
         self.settings = read_settings(self.config)
         catalog = load_catalog(
@@ -108,6 +109,8 @@ class CertificationSession:
         self.catalog = catalog.with_entries(entries)
         self.catalog.check_architecture(self.settings.architecture)
         check_options(self.catalog, self.settings.options)
+        if self.settings.scale is not None:
+            nodes_per_group_of(self.settings.scale)
         self.campaign = Campaign(self.settings, self.catalog)
         self._restore_signals = turn_signals_into_interrupts()
 
@@ -136,18 +139,18 @@ class CertificationSession:
         for problem in self.problems:
             raise pytest.UsageError(str(problem))
         kept: list[pytest.Item] = []
-        dropped: list[pytest.Item] = []
+        unasked: list[pytest.Item] = []
         for item in items:
-            is_marked = item.get_closest_marker(MARKER) is not None
-            has_no_entry = _case_of(item) is None and "cre_entry" in getattr(
-                item, "fixturenames", ()
-            )
-            (dropped if is_marked and (not self.is_asked_for or has_no_entry) else kept).append(
-                item
-            )
-        if dropped:
+            if item.get_closest_marker(MARKER) is None:
+                kept.append(item)
+            elif not self.is_asked_for:
+                unasked.append(item)
+            elif _case_of(item) is not None or "cre_entry" not in _fixtures_of(item):
+                kept.append(item)
+        if len(kept) < len(items):
             items[:] = kept
-            self.config.hook.pytest_deselected(items=dropped)
+        if unasked:
+            self.config.hook.pytest_deselected(items=unasked)
 
     def plan(self, items: list[pytest.Item]) -> None:
         """Remember which items this run promises to certify."""
@@ -389,3 +392,7 @@ def _case_of(item: pytest.Item) -> EntryCase | None:
     """Return what an item runs, or None for one without an entry."""
     callspec = getattr(item, "callspec", None)
     return callspec.params.get("cre_entry") if callspec is not None else None
+
+
+def _fixtures_of(item: pytest.Item) -> tuple[str, ...]:
+    return tuple(getattr(item, "fixturenames", ()))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from pytest_cre.catalog.documents import Bytes, Count, Document, Filled, Natural, Scale
+from pytest_cre.catalog.documents import Bytes, Count, Document, Filled, Natural, Scale, Text
 from pytest_cre.catalog.limit import UNITS, Fabric, Limit, Metric, Operator, Statistic, Tier
 
 _DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2}){0,2}|unknown, read [0-9]{4}-[0-9]{2}")
@@ -28,7 +28,7 @@ class LimitDocument(Document):
     fabric: Fabric | None = None
     tier: Tier
     source: Filled
-    date: Filled
+    date: Text
     note: str = ""
 
     @field_validator("unit")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_cre.catalog.entry import CatalogEntry
     from pytest_cre.catalog.logprofile import LogProfile
 
+ENTRIES = "suites"
 _IS_PROFILE = re.compile(r"^kind:\s*LogProfile\b", re.MULTILINE)
 _IS_ARCHITECTURE = re.compile(r"^productLabels:", re.MULTILINE)
 _PLACE = re.compile(r"(.*?):(\d+):(\d+): ")
@@ -58,6 +59,7 @@ class _Lint:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.unread: set[str] = set()  # kinds of files of which one could not be read
         self.entries: list[CatalogEntry] = []
         self.log_profiles: list[LogProfile] = []
         self.architectures: list[Architecture] = []
@@ -67,13 +69,15 @@ class _Lint:
         if path.suffix != ".yaml":
             self.lines.append(f"{shown(path)}:1:1: is not read; rename it to {path.stem}.yaml")
             return
-        match _kind_of(path):
+        match kind := _kind_of(path):
             case "logs":
-                self._take(path, PROFILE_FORM, self.log_profiles, profile_advice)
+                is_read = self._take(path, PROFILE_FORM, self.log_profiles, profile_advice)
             case "architectures":
-                self._take(path, ARCHITECTURE_FORM, self.architectures, _no_advice)
+                is_read = self._take(path, ARCHITECTURE_FORM, self.architectures, _no_advice)
             case _:
-                self._take(path, ENTRY_FORM, self.entries, entry_advice)
+                is_read = self._take(path, ENTRY_FORM, self.entries, entry_advice)
+        if not is_read:
+            self.unread.add(kind)
 
     def _take(
         self,
@@ -81,16 +85,21 @@ class _Lint:
         form: Form[Named],
         kept: list[Named],
         advice: Callable[[Named, YamlDocument], Iterator[str]],
-    ) -> None:
+    ) -> bool:
         found, lines = form.lint(path)
         self.lines += lines
-        if found is not None:
-            kept.append(found)
-            if not lines:
-                self.lines += advice(found, read_document(path))
+        if found is None:
+            return False
+        kept.append(found)
+        if not lines:
+            self.lines += advice(found, read_document(path))
+        return True
 
     def add_between(self) -> None:
-        """Look at the files together and beside the shipped catalog."""
+        """Look at the files together and beside the shipped catalog.
+
+        A name is not called unknown while a file that may hold it could not be read.
+        """
         try:
             shipped = load_catalog(suites=(shipped_suites(),), profiles=(shipped_profiles(),))
         except CatalogProblem as problem:
@@ -101,11 +110,13 @@ class _Lint:
             log_profiles=self._joined(shipped.log_profiles, self.log_profiles),
             architectures=self._joined(shipped.architectures, self.architectures),
         )
-        own = {_file_of(each.place) for each in self.entries}
-        own |= {_file_of(each.place) for each in self.architectures}
-        self.lines += (line for line in catalog_problems(catalog) if _file_of(line) in own)
-        for architecture in self.architectures:
-            self.lines += limit_advice(catalog, architecture.name)
+        if not self.unread & {LOGS, ARCHITECTURES}:
+            own = {_file_of(each.place) for each in self.entries}
+            own |= {_file_of(each.place) for each in self.architectures}
+            self.lines += (line for line in catalog_problems(catalog) if _file_of(line) in own)
+        if ENTRIES not in self.unread:
+            for architecture in self.architectures:
+                self.lines += limit_advice(catalog, architecture.name)
 
     def _joined(self, shipped: Mapping[str, Named], own: Sequence[Named]) -> dict[str, Named]:
         joined = dict(shipped)
@@ -138,10 +149,10 @@ def _kind_of(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return "suites"  # reading it again tells why
+        return ENTRIES  # reading it again tells why
     if _IS_PROFILE.search(text):
         return LOGS
-    return ARCHITECTURES if _IS_ARCHITECTURE.search(text) else "suites"
+    return ARCHITECTURES if _IS_ARCHITECTURE.search(text) else ENTRIES
 
 
 def _no_advice(_architecture: Architecture, _document: YamlDocument) -> Iterator[str]:

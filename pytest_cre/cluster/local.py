@@ -1,6 +1,5 @@
 """A cluster on this machine, in a process of its own that ends when we do."""
 
-import os
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pytest_cre.errors import ClusterProblem, UsageProblem
 
 USAGE_EXIT = 2
 STOP_PATIENCE_S = 5.0
+POLL_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,11 @@ class LocalCluster:
     kubeconfig: Path
     process: "subprocess.Popen[bytes]"
 
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self.process.pid
+
     def is_running(self) -> bool:
         """Return whether its process lives."""
         return self.process.poll() is None
@@ -28,7 +33,7 @@ class LocalCluster:
     def stop(self) -> None:
         """End the process and wait for its end; safe to call twice."""
         if self.process.stdin is not None:
-            self.process.stdin.close()
+            self.process.stdin.close()  # nothing was written, so nothing can be left to flush
         if self.is_running():
             self.process.terminate()
             try:
@@ -61,30 +66,40 @@ def start_process(
     timeout_s: float,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LocalCluster:
-    """Start a cluster process that writes its kubeconfig once it serves."""
-    with log.open("wb") as output:
-        # Its own session, so that Ctrl-C reaches us first and the sweep still has a cluster.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=output,
-            start_new_session=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
+    """Start a cluster process that writes its kubeconfig once it serves.
+
+    An exit code of 2 means that its arguments were wrong: then its last line is the `UsageProblem`.
+    """
+    try:
+        kubeconfig.unlink(missing_ok=True)  # its appearance is the sign
+        with log.open("wb") as output:
+            # Its own session, so that Ctrl-C reaches us first and the sweep still has a cluster.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=output,
+                start_new_session=True,
+            )
+    except OSError as problem:
+        raise UsageProblem(f"local cluster cannot be started: {problem}") from None
     cluster = LocalCluster(kubeconfig=kubeconfig, process=process)
     deadline = time.monotonic() + timeout_s
-    while not kubeconfig.exists():
-        if process.poll() is not None or time.monotonic() > deadline:
-            code = process.poll()
-            cluster.stop()
-            words = _last_line(log)
-            if code == USAGE_EXIT:
-                raise UsageProblem(words)
-            state = f"ended with exit code {code}" if code is not None else "did not get ready"
-            raise ClusterProblem(f"local cluster {state} within {timeout_s:.0f} s: {words}")
-        sleep(0.01)
-    return cluster
+    try:
+        while cluster.is_running() and time.monotonic() < deadline:
+            if kubeconfig.exists():
+                return cluster
+            sleep(POLL_S)
+        code = process.poll()
+    except BaseException:
+        cluster.stop()
+        raise
+    cluster.stop()
+    words = _last_line(log)
+    if code == USAGE_EXIT:
+        raise UsageProblem(words)
+    state = f"did not get ready in {timeout_s:g} s" if code is None else f"ended with code {code}"
+    raise ClusterProblem(f"local cluster {state}: {words}")
 
 
 def _last_line(log: Path) -> str:

@@ -10,19 +10,21 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pytest_cre.cluster.client import ApiProblem, Client
-from pytest_cre.cluster.logspool import LogSpool, new_lines, split_lines
-from pytest_cre.cluster.objects import POD, entries, metadata_of, part, status_of
-from pytest_cre.cluster.transport import cut, pieces
+from pytest_cre.cluster.logspool import LogSpool, join_lines, split_lines
+from pytest_cre.cluster.objects import POD, metadata_of, status_of
+from pytest_cre.cluster.pods import ContainerPhase, container_state
+from pytest_cre.cluster.transport import cut, pieces, stream_errors
 from pytest_cre.errors import ClusterProblem, CreError
 from pytest_cre.evidence.model import LogStream, Problem
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
-_FINAL_READS = 5
+_PATIENCE_READS = 3  # refusals, or answers that do not reach what is known
+_THREAD_PATIENCE_S = 5.0  # it may sit in a connect; it is a daemon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +55,7 @@ class LogTiming:
 class LogFollower:
     """Follows one container instance in a daemon thread. Nothing it meets raises."""
 
-    def __init__(
-        self, client: Client, source: LogSource, timing: LogTiming | None = None
-    ) -> None:
+    def __init__(self, client: Client, source: LogSource, timing: LogTiming | None = None) -> None:
         self.source = source
         self._client = client
         self._timing = timing or LogTiming()
@@ -67,22 +67,13 @@ class LogFollower:
         self._ending = threading.Event()  # no stream is to be opened any more
         self._lock = threading.Lock()
         self._response: BaseHTTPResponse | None = None
-        self._thread = threading.Thread(
-            target=self._run, name=f"cre-log-{source.pod}", daemon=True
-        )
+        self._stream: LogStream | None = None
+        self._thread = threading.Thread(target=self._run, name=f"cre-log-{source.pod}", daemon=True)
 
     def start(self) -> Self:
         """Start following; returns at once."""
         self._thread.start()
         return self
-
-    def stop(self) -> None:
-        """Stop following; what was read stays readable."""
-        self._stopped.set()
-        self._ending.set()
-        self._cut()
-        if self._thread.is_alive():
-            self._thread.join(5.0)  # it may sit in a connect; it is a daemon
 
     @property
     def size_bytes(self) -> int:
@@ -96,26 +87,28 @@ class LogFollower:
 
     def snapshot(self) -> bytes:
         """Return the log so far, with timestamps, possibly ending in a part of a line."""
-        return self._spool.read()
+        return self._stream.data if self._stream else self._spool.read()
 
     def finish(self, deadline_s: float) -> LogStream:
-        """Return the log, whole if that can be had within the time. Call it when the container ended.
+        """Return the log, whole if that can be had in time. Call it when the container has ended.
 
         `is_complete` is True only if the API says that this container instance has terminated and
         a read after that brought nothing that was not known.
         """
+        if self._stream is not None:
+            return self._stream
         deadline = time.monotonic() + deadline_s
         self._ending.set()
         if self._thread.is_alive():
-            # A third for the stream, so that a server that never ends it leaves time for reads.
+            # At most a third: a stream that never ends must leave time for the reads.
             self._thread.join(min(self._timing.drain_s, deadline_s / 3))
         self.stop()
         code = self._read_rest(deadline)
-        if code is None and self._has_gap:
+        is_complete = code is None
+        if is_complete and self._has_gap:
             code = "log-gap"
-        if code is not None:
-            self._problem = self._told(code)
-        return LogStream(
+        self._problem = self._told(code) if code else None
+        self._stream = LogStream(
             pod=self.source.pod,
             data=self._spool.read(),
             container=self.source.container,
@@ -123,12 +116,25 @@ class LogFollower:
             completion_index=self.source.completion_index,
             attempt=self.source.attempt,
             restart_count=self.source.restart_count,
-            is_complete=code in (None, "log-gap"),
+            is_complete=is_complete,
             has_gap=self._has_gap,
         )
+        self.close()
+        return self._stream
+
+    def stop(self) -> None:
+        """Stop following; what was read stays readable."""
+        self._stopped.set()
+        self._ending.set()
+        with self._lock:
+            response = self._response
+        if response is not None:
+            cut(response)
+        if self._thread.is_alive():
+            self._thread.join(_THREAD_PATIENCE_S)
 
     def close(self) -> None:
-        """Stop, and forget the log."""
+        """Stop, and free what the log takes; `finish` does it too."""
         self.stop()
         if not self._thread.is_alive():
             self._spool.close()
@@ -140,13 +146,13 @@ class LogFollower:
         while not self._ending.is_set():
             known = self._spool.size_bytes
             try:
-                self._trouble = ""
                 self._follow()
+                self._trouble = ""
             except CreError as problem:
                 self._trouble = str(problem)
                 if isinstance(problem, ApiProblem) and problem.status == 404:
                     return  # the pod is gone, and its log with it
-            except _stream_errors() as problem:
+            except stream_errors() as problem:
                 self._trouble = f"the stream broke: {problem}"
             if self._spool.size_bytes > known:
                 pause_s = self._timing.first_pause_s
@@ -156,7 +162,7 @@ class LogFollower:
     def _follow(self) -> None:
         """Follow from the last second known until the stream ends; raises whatever ends it."""
         since, start = self._spool.resume_point()
-        expected = self._spool.read(start, self._spool.size_bytes)
+        expected = self._spool.read(start, self._spool.whole_bytes)
         with self._client.open_log(
             self.source.pod,
             self.source.container,
@@ -167,68 +173,145 @@ class LogFollower:
             with self._lock:
                 self._response = response
             try:
-                if not self._stopped.is_set() and not self._take(response, expected):
-                    # Not what is known: the lines have to be compared, with the whole answer.
-                    self._read_once(time.monotonic() + self._timing.read_silence_s)
+                is_known = self._stopped.is_set() or self._take(response, expected)
             finally:
                 with self._lock:
                     self._response = None
+        if (
+            not is_known
+        ):  # other lines than expected: they have to be matched, a whole answer at once
+            self._read_once(time.monotonic() + self._timing.read_silence_s)
 
     def _take(self, response: "BaseHTTPResponse", expected: bytes) -> bool:
         """Add what comes after the expected bytes; False when others come in their place."""
-        seen, held = 0, b""
+        seen, is_first = 0, True
         for piece in pieces(response):
-            if seen < len(expected):
-                wanted = expected[seen : seen + len(piece)]
-                if not piece.startswith(wanted):
-                    return False
-                seen += len(wanted)
-                piece = piece[len(wanted) :]
-            if not piece:
-                continue
-            held += piece
-            end = held.rfind(b"\n") + 1
-            if end:
-                self._spool.append(held[:end])
-                held = held[end:]
-            self._spool.keep_fragment(held)
+            wanted = expected[seen : seen + len(piece)]
+            if not piece.startswith(wanted):
+                return False
+            seen += len(wanted)
+            news = piece[len(wanted) :]
+            if news and is_first:
+                self._spool.replace_fragment(news)  # the line is told anew, as a whole
+                is_first = False
+            elif news:
+                self._spool.append(news)
         return True
-
-    def _cut(self) -> None:
-        with self._lock:
-            response = self._response
-        if response is not None:
-            cut(response)
 
     # Finishing
 
     def _read_rest(self, deadline: float) -> str | None:
         """Read until a read brings nothing new; the problem's code, None when the log is whole."""
         pause_s = self._timing.first_pause_s
-        quiet_reads = 0
-        reads = 0
-        while time.monotonic() < deadline and reads < _FINAL_READS:
+        failures = 0
+        while True:
+            self._trouble = ""
             try:
-                state = self._state()
-                if state != "terminated":
-                    self._trouble = f"container {self.source.container} is {state}"
-                    if state in ("gone", "never started"):
-                        return "log-unavailable"
-                else:
-                    is_new = self._read_once(deadline)
-                    reads += 1
-                    if not is_new:
+                state, is_previous = self._state()
+                if state == "terminated":
+                    outcome = self._read_once(deadline, is_previous=is_previous)
+                    if outcome == "same":
                         return None
-                    continue
+                    if outcome == "more":
+                        continue  # until two reads agree: a stream may end early without a sign
+                    self._trouble = "it ends before the last line known"
+                    failures += 1
+                    if failures == _PATIENCE_READS:
+                        self._has_gap = True
+                        return None
+                else:
+                    self._trouble = f"container {self.source.container} is {state}"
+                    if state in ("gone", "waiting"):
+                        return self._missing()
             except ApiProblem as problem:
                 self._trouble = str(problem)
-                if problem.status in (403, 404):
-                    return "log-unavailable"
+                failures += problem.status < 500
+                if problem.status in (403, 404) or failures == _PATIENCE_READS:
+                    return self._missing()
             except CreError as problem:
                 self._trouble = str(problem)
-            except _stream_errors() as problem:
+            except stream_errors() as problem:
                 self._trouble = f"the stream broke: {problem}"
-            quiet_reads += 1
-            time.sleep(min(pause_s, max(0.0, deadline - time.monotonic())))
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return self._missing()
+            time.sleep(min(pause_s, left_s))
             pause_s = min(pause_s * 2, self._timing.longest_pause_s)
+
+    def _missing(self) -> str:
         return "log-incomplete" if self._spool.size_bytes else "log-unavailable"
+
+    def _state(self) -> tuple[ContainerPhase, bool]:
+        """Return the state of our container instance, and whether it is the one before the last."""
+        pod = self._client.get(POD, self.source.pod)
+        if pod is None or metadata_of(pod).get("uid") != self.source.pod_uid:
+            return "gone", False
+        found = container_state(pod, self.source.container)
+        restarts = found.restart_count - self.source.restart_count
+        if restarts > 0:
+            return ("terminated" if restarts == 1 else "gone"), restarts == 1
+        has_ended = status_of(pod).get("phase") in ("Succeeded", "Failed")
+        if has_ended and found.phase in ("none", "waiting", "running"):
+            # Evicted, or never admitted: the kubelet keeps no container, so no log either.
+            return "gone", False
+        return found.phase, False
+
+    def _read_once(
+        self, deadline: float, *, is_previous: bool = False
+    ) -> Literal["more", "same", "short"]:
+        """Read from the last second known to the end and join what came, also when it broke off."""
+        since, start = self._spool.resume_point()
+        known = split_lines(self._spool.read(start, self._spool.whole_bytes))
+        before = self._spool.line_before(start)
+        parts: list[bytes] = []
+        broken: Exception | None = None
+        breaks: tuple[type[Exception], ...] = (CreError, *stream_errors())
+        try:
+            with self._client.open_log(
+                self.source.pod,
+                self.source.container,
+                follow=False,
+                since_time=since,
+                previous=is_previous,
+                read_timeout_s=self._timing.read_silence_s,
+            ) as response:
+                for piece in pieces(response):
+                    parts.append(piece)
+                    if time.monotonic() > deadline:
+                        raise ClusterProblem(f"{self._client.server}: the log does not end")
+        except breaks as problem:
+            broken = problem
+        answer = split_lines(b"".join(parts))
+        if broken is not None and answer and not answer[-1].endswith(b"\n"):
+            answer.pop()
+        outcome = self._join(known, answer, before, is_whole=broken is None)
+        if broken is not None:
+            raise broken
+        return outcome
+
+    def _join(
+        self, known: list[bytes], answer: list[bytes], before: bytes, *, is_whole: bool
+    ) -> Literal["more", "same", "short"]:
+        joined = join_lines(known, answer, before)
+        if joined.is_short:
+            return "short"
+        self._has_gap |= joined.has_gap
+        if not joined.lines and not is_whole:
+            return "same"  # the fragment that is known may be more than what came
+        return "more" if self._spool.replace_fragment(b"".join(joined.lines)) else "same"
+
+    def _told(self, code: str) -> Problem:
+        where = f"pod {self.source.pod}" + (
+            f" on node {self.source.node}" if self.source.node else ""
+        )
+        words = {
+            "log-gap": "lines may be missing: it was rotated before they could be read",
+            "log-incomplete": f"only a part could be read: {self._trouble or 'the time was over'}",
+            "log-unavailable": f"nothing could be read: {self._trouble or 'the time was over'}",
+        }
+        return Problem(
+            code=code,
+            message=f"log of {where}: {words[code]}",
+            node=self.source.node,
+            pod=self.source.pod,
+        )

@@ -143,46 +143,29 @@ class Joined:
 
 
 def join_lines(known: Sequence[bytes], answer: Sequence[bytes], before: bytes = b"") -> Joined:
-    """Return what an answer adds to the known lines.
+    """Return what an answer adds to the known lines; nothing is ever doubled.
 
     `known` are the lines known of the second asked for and after, `before` the one in front of
-    them. The answer may have lost its start to rotation, or its end to a broken stream. Of several
-    ways to lay it over the known lines the largest overlap counts.
+    them. The answer may have lost its end to a broken stream, or its start to rotation: then the
+    last line known tells where the new ones begin, and where it does not, there is a gap.
     """
-    if not known:
-        return Joined(lines=tuple(answer))
-    if answer and before and answer[0] != known[0] and before.endswith(answer[0]):
-        answer = answer[1:]  # the later records of a long line that began a second earlier
-    overlap = _overlap(known, answer)
-    if overlap is None:
+    size = len(known)
+    if list(answer[:size]) == list(known):
+        return Joined(lines=tuple(answer[size:]))
+    if list(known[: len(answer)]) == list(answer):
         return Joined(is_short=True)
-    return Joined(lines=tuple(answer[overlap:]), has_gap=overlap == 0)
-
-
-def _overlap(known: Sequence[bytes], answer: Sequence[bytes]) -> int | None:
-    """Return how many lines at the end of `known` begin `answer`; None when it lies inside."""
-    if not answer:
-        return None
-    borders = [0] * len(answer)  # Knuth, Morris, Pratt
-    length = 0
-    for index in range(1, len(answer)):
-        while length and answer[index] != answer[length]:
-            length = borders[length - 1]
-        length += answer[index] == answer[length]
-        borders[index] = length
-    length = 0
-    for position, line in enumerate(known):
-        while length and (length == len(answer) or line != answer[length]):
-            length = borders[length - 1]
-        length += line == answer[length]
-        if length == len(answer) and position < len(known) - 1 and not borders[-1]:
-            return None
-    return length or (None if _lies_inside(known, answer) else 0)
-
-
-def _lies_inside(known: Sequence[bytes], answer: Sequence[bytes]) -> bool:
-    size = len(answer)
-    return any(
-        known[at] == answer[0] and list(known[at : at + size]) == list(answer)
-        for at in range(len(known) - size + 1)
-    )
+    if before.endswith(answer[0]):
+        # The later records of a long line that began in the second before.
+        return join_lines(known, answer[1:])
+    places = [index for index, line in enumerate(answer) if line == known[-1]]
+    if places:
+        place = places[-1]
+        is_sure = (
+            len(places) == 1
+            and known.count(known[-1]) == 1
+            and list(answer[:place]) == list(known[size - 1 - place : size - 1])
+        )
+        return Joined(lines=tuple(answer[place + 1 :]), has_gap=not is_sure)
+    seen = set(known)
+    unseen = tuple(line for line in answer if line not in seen)
+    return Joined(lines=unseen, has_gap=bool(unseen), is_short=not unseen)

@@ -1,14 +1,13 @@
 """Whether a pod fits on a node, and in which words it does not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 
 from pytest_cre.embedded.kinds import Json
 from pytest_cre.formats.quantity import parse_quantity
 
 Amounts = dict[str, Decimal]
-_ONE = Decimal(1)
+_NONE, _ONE = Decimal(0), Decimal(1)
 
 
 def pod_requests(pod: Json) -> Amounts:
@@ -17,12 +16,12 @@ def pod_requests(pod: Json) -> Amounts:
     total: Amounts = {}
     for container in spec.get("containers", []):
         for resource, amount in _requests(container).items():
-            total[resource] = total.get(resource, Decimal(0)) + amount
+            total[resource] = total.get(resource, _NONE) + amount
     for container in spec.get("initContainers", []):
         for resource, amount in _requests(container).items():
-            total[resource] = max(total.get(resource, Decimal(0)), amount)
+            total[resource] = max(total.get(resource, _NONE), amount)
     for resource, text in spec.get("overhead", {}).items():
-        total[resource] = total.get(resource, Decimal(0)) + parse_quantity(text)
+        total[resource] = total.get(resource, _NONE) + parse_quantity(text)
     total["pods"] = _ONE
     return total
 
@@ -34,42 +33,46 @@ def allocatable(node: Json) -> Amounts:
         try:
             amounts[resource] = parse_quantity(text)
         except ValueError:
-            amounts[resource] = Decimal(0)
+            amounts[resource] = _NONE
     return amounts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Misfit:
-    """Why a pod cannot go on a node, in the scheduler's words; no reasons mean that it can."""
-
-    reasons: list[str]
-    # Whether the node would do if it were empty.
-    is_only_full: bool = False
-
-
-def misfit(pod: Json, node: Json, requests: Amounts, used: Mapping[str, Decimal]) -> Misfit:
-    """Compare what a pod asks for with a node; `used` is what other pods hold there."""
+def refusal(pod: Json, node: Json) -> str | None:
+    """Say why a node is none for this pod however empty it may be; None when it is one."""
     spec: Json = node.get("spec", {})
     tolerations: list[Json] = pod["spec"].get("tolerations", [])
     unschedulable = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     if spec.get("unschedulable") and not is_tolerated(unschedulable, tolerations):
-        return Misfit(reasons=["node(s) were unschedulable"])
+        return "node(s) were unschedulable"
     for taint in spec.get("taints") or []:
         if taint.get("effect") in ("NoSchedule", "NoExecute") and not is_tolerated(
             taint, tolerations
         ):
-            return Misfit(reasons=["node(s) had untolerated taint(s)"])
+            return "node(s) had untolerated taint(s)"
     if not _selects(pod["spec"], node):
-        return Misfit(reasons=["node(s) didn't match Pod's node affinity/selector"])
-    offered = allocatable(node)
-    reasons: list[str] = []
-    is_only_full = True
-    for resource, amount in sorted(requests.items()):
-        there = offered.get(resource, Decimal(0))
-        if amount and used.get(resource, Decimal(0)) + amount > there:
-            reasons.append("Too many pods" if resource == "pods" else f"Insufficient {resource}")
-            is_only_full = is_only_full and amount <= there
-    return Misfit(reasons=reasons, is_only_full=is_only_full)
+        return "node(s) didn't match Pod's node affinity/selector"
+    return None
+
+
+def shortages(requests: Amounts, offered: Amounts, used: Amounts) -> list[str]:
+    """Name the resources that a node has too little of, those taken by other pods left aside."""
+    return [
+        "Too many pods" if resource == "pods" else f"Insufficient {resource}"
+        for resource, amount in sorted(requests.items())
+        if amount and used.get(resource, _NONE) + amount > offered.get(resource, _NONE)
+    ]
+
+
+def load(requests: Amounts, offered: Amounts, used: Amounts) -> Decimal | None:
+    """Give how full a node's scarcest wanted resource would be, 0 to 1; None: it does not fit."""
+    fullest = _NONE
+    for resource, amount in requests.items():
+        there, taken = offered.get(resource, _NONE), used.get(resource, _NONE) + amount
+        if amount and taken > there:
+            return None
+        if there:
+            fullest = max(fullest, taken / there)
+    return fullest
 
 
 def is_tolerated(taint: Json, tolerations: list[Json]) -> bool:

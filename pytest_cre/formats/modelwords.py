@@ -50,7 +50,7 @@ class Placed(Protocol):
 
 
 def told(document: Placed, model: type[BaseModel], problem: ValidationError) -> tuple[str, ...]:
-    """Return a line for each mistake, sorted by place: place, subject, problem, choices."""
+    """Return a line for each mistake, by place: place, subject, problem, choices."""
     found = sorted(_told(document, model, error) for error in problem.errors(include_url=False))
     return tuple(line for *_, line in found)
 
@@ -65,10 +65,11 @@ def dotted(path: Sequence[PathKey]) -> str:
 
 def _told(
     document: Placed, model: type[BaseModel], error: Any
-) -> tuple[tuple[int, int], bool, str]:
+) -> tuple[bool, tuple[int, int], str]:
     kind = error["type"]
     path = _path_in(document.data, error["loc"])
     is_extra = kind == "extra_forbidden"
+    of_key = is_extra or error["loc"][-1:] == ("[key]",)
     if is_extra:
         words = f"is an unknown key{choices_words(str(path[-1]), _keys(model, path[:-1]))}"
     elif kind == "missing":
@@ -79,9 +80,9 @@ def _told(
         form = _WORDS.get(kind)
         text = form(error.get("ctx", {})) if form else _lower(error["msg"])
         words = f"{text}, got {_shown(error.get('input'))}"
-    mark = document.mark(path, of_key=is_extra) or (0, 0)
-    # A key that is misspelt is told before the one that is missing for it.
-    return mark, not is_extra, f"{document.place(path, of_key=is_extra)}: {dotted(path)} {words}"
+    mark = document.mark(path, of_key=of_key) or (0, 0)
+    # What is missing comes last: as often as not it is there, under a misspelt key.
+    return kind == "missing", mark, f"{document.place(path, of_key=of_key)}: {dotted(path)} {words}"
 
 
 def _choices(expected: str) -> str:

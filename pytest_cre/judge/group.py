@@ -12,11 +12,19 @@ from pytest_cre.judge.measured import measurement_finding
 from pytest_cre.judge.problems import Finding, evidence_finding
 from pytest_cre.judge.run import MissingLimit, worst
 from pytest_cre.judge.verdict import WORST_FIRST, Check, Code, GroupVerdict
-from pytest_cre.judge.words import check_words, flag_words, limit_statistic, nodes_words
+from pytest_cre.judge.words import (
+    check_words,
+    flag_words,
+    limit_statistic,
+    nodes_words,
+    reason_words,
+)
 from pytest_cre.measure.model import Measurement
 
 # A second booked in the wrong category moves the ratio, to either side.
-DOUBTS_OF_GOODPUT = frozenset({"no_timestamps", "log_gap", "exit_unknown"})
+DOUBTS_OF_GOODPUT = frozenset(
+    {"no_timestamps", "log_gap", "exit_unknown", "clamped", "implicit_restart", "starts_midway"}
+)
 
 
 def judge_group(
@@ -33,7 +41,9 @@ def judge_group(
     limit is: `fail`, or no-limit with `skip` and `record`. `entry`, where given, adds what it
     expects: the kind of measurement and the collective. A number equal to its limit meets it.
     """
-    finding = _joined(evidence_finding(evidence), measurement_finding(measurement, evidence, entry))
+    finding = _joined(
+        evidence_finding(evidence), measurement_finding(measurement, evidence, entry, limits)
+    )
     checks = _limit_checks(limits, measurement) or _bare_checks(measurement, missing)
     reasons = list(finding.reasons)
     if finding.code is not None:
@@ -68,7 +78,9 @@ def _joined(evidence: Finding, measured: Finding) -> Finding:
         return Finding(code=measured.code, reasons=measured.reasons, warnings=warnings)
     reasons = evidence.reasons
     if measured.code == "fail" and evidence.code == "fail":
-        reasons = (*measured.reasons, *reasons)
+        # That the Job failed is told better by the evidence, with pod, node and exit code.
+        causes = [each for each in measured.reasons if each != reason_words("job-failed")]
+        reasons = (*causes, *reasons)
     elif measured.code == "fail" and evidence.code == "inconclusive":
         reasons = (*reasons, *measured.reasons)
     return Finding(code=evidence.code, reasons=reasons, warnings=warnings)

@@ -1,26 +1,43 @@
 """What a measurement says about itself, before limits: wrong values, missing parts, mismatches."""
 
+from collections.abc import Sequence
+
 from pytest_cre.catalog.entry import CatalogEntry
+from pytest_cre.catalog.limit import Limit
 from pytest_cre.evidence.model import GroupEvidence
 from pytest_cre.formats.quantity import format_bytes
 from pytest_cre.judge.problems import Finding
 from pytest_cre.judge.words import flag_words, reason_words
 from pytest_cre.measure.model import BandwidthMeasurement, BandwidthRow, BandwidthTable, Measurement
+from pytest_cre.measure.reasons import FAILED, NOTED
 
 SIZES_NAMED = 3  # wrong sizes named in a reason; the log has them all
+FALLBACK = "socket-fallback"
+FALLBACK_WORDS = "NCCL found no fast network and fell back to sockets"
+# True of every run of some frameworks; they change no verdict and no ratio that is judged.
+QUIET_FLAGS = frozenset({"reference_estimated", "commit_unseen", "last_steps_not_durable"})
 
 
 def measurement_finding(
-    measurement: Measurement, evidence: GroupEvidence, entry: CatalogEntry | None
+    measurement: Measurement,
+    evidence: GroupEvidence,
+    entry: CatalogEntry | None,
+    limits: Sequence[Limit] = (),
 ) -> Finding:
     """Return what the measurement says by itself.
 
-    Wrong values and a failure that the log tells are a fail; whatever is missing or is not what
-    was planned is inconclusive.
+    Wrong values and a failure that the log tells are a fail. So is a fallback to sockets, whatever
+    the numbers, where limits are to be met and none of them is for sockets. Whatever is missing or
+    is not what was planned is inconclusive.
     """
     wrong = wrong_words(measurement)
     missing = _missing_words(measurement, evidence, entry)
-    warnings = _warning_words(measurement)
+    warnings = _warning_words(measurement, evidence)
+    if FALLBACK in measurement.reasons:
+        if limits and all(limit.fabric != "socket" for limit in limits):
+            wrong = (*wrong, FALLBACK_WORDS)
+        else:
+            warnings = (FALLBACK_WORDS, *warnings)
     if wrong:
         return Finding(code="fail", reasons=(*wrong, *missing), warnings=warnings)
     if missing:
@@ -35,12 +52,14 @@ def wrong_words(measurement: Measurement) -> tuple[str, ...]:
     if bandwidth is not None:
         for table in bandwidth.tables:
             words += _table_wrong_words(table)
-        if bandwidth.failure:
+        # For wrong values alone the failure says the same again.
+        if bandwidth.failure and (not words or "failure" in measurement.reasons):
             words.append(f"the log tells a failure: {bandwidth.failure}")
     if measurement.status == "failed" and not words:
         failure = training.failure if training is not None else None
         words += [f"the log tells a failure: {failure}"] if failure else []
-        words += [] if words else [reason_words(code) for code in measurement.reasons]
+        failed = [code for code in measurement.reasons if code in FAILED]
+        words += [] if words else [reason_words(code) for code in failed]
         words += [] if words else ["the measurement failed"]
     return tuple(words)
 
@@ -74,46 +93,59 @@ def _missing_words(
 ) -> tuple[str, ...]:
     if entry is not None and measurement.kind not in ("none", entry.measures):
         return (f"the entry measures {entry.measures}, the log holds {measurement.kind}",)
-    words = []
-    if measurement.status != "failed":
-        words += [reason_words(code) for code in measurement.reasons]
-    if measurement.status == "no-data" or measurement.kind == "none":
-        words = words or [reason_words("no-data")]
-    elif measurement.status == "incomplete" and not words:
-        words.append("the measurement is not complete")
+    told: dict[str, str] = {}
     if measurement.bandwidth is not None:
-        words += _bandwidth_missing_words(measurement.bandwidth, evidence, entry)
-    return tuple(dict.fromkeys(words))
+        told = _planned_words(measurement.bandwidth, evidence, entry)
+    for code in measurement.reasons:
+        if code not in FAILED | NOTED:
+            told.setdefault(code, reason_words(code))
+    if measurement.status == "no-data" or measurement.kind == "none":
+        told = told or {"no-data": reason_words("no-data")}
+    elif measurement.status == "incomplete" and not told:
+        told["incomplete"] = "the measurement is not complete"
+    tables = measurement.bandwidth.tables if measurement.bandwidth is not None else ()
+    if not told and not all(table.is_complete and table.rows for table in tables):
+        told["incomplete"] = "the table is not complete"
+    return tuple(dict.fromkeys(told.values()))
 
 
-def _bandwidth_missing_words(
+def _planned_words(
     bandwidth: BandwidthMeasurement, evidence: GroupEvidence, entry: CatalogEntry | None
-) -> list[str]:
+) -> dict[str, str]:
+    """Return what is not as planned, by the reason that would say the same with fewer words."""
     tables, planned = bandwidth.tables, evidence.ranks_planned
     if not tables:
-        return ["the log holds no table"]
+        return {"no-data": "the log holds no table"}
     if len(tables) > 1:
-        return [f"{len(tables)} tables where one was expected"]
-    table, words = tables[0], []
-    if not table.is_complete:
-        words.append("the table is not complete")
-    if not table.rows:
-        words.append("the table has no rows")
-    if table.ranks is None:
-        words.append(f"the log does not tell the number of ranks; {planned} were planned")
-    elif table.ranks != planned:
-        words.append(f"{table.ranks} ranks took part, {planned} were planned")
+        return {"several-tables": f"{len(tables)} tables where one was expected"}
+    table, words = tables[0], {}
+    if table.ranks is not None and table.ranks != planned:
+        words["fewer-ranks"] = f"{table.ranks} ranks took part, {planned} were planned"
+    elif table.ranks is None and not _is_of_own_pattern(table):
+        words["ranks"] = _unknown_ranks_words(evidence)
     test = entry.test if entry is not None else None
     if test is not None and table.test is not None and table.test != test:
-        words.append(f"the table is of {table.test}, the entry runs {test}")
+        words["test"] = f"the table is of {table.test}, the entry runs {test}"
     return words
 
 
-def _warning_words(measurement: Measurement) -> tuple[str, ...]:
+def _is_of_own_pattern(table: BandwidthTable) -> bool:
+    """Return whether a log profile's own row pattern made the table: it knows rows and no more."""
+    return table.is_complete and table.avg_busbw_gbs is None
+
+
+def _unknown_ranks_words(evidence: GroupEvidence) -> str:
+    return f"the log does not tell the number of ranks; {evidence.ranks_planned} were planned"
+
+
+def _warning_words(measurement: Measurement, evidence: GroupEvidence) -> tuple[str, ...]:
     words = []
     if measurement.training is not None:
-        words += [flag_words(flag) for flag in measurement.training.flags]
+        flags = [flag for flag in measurement.training.flags if flag not in QUIET_FLAGS]
+        words += [flag_words(flag) for flag in flags]
     if measurement.bandwidth is not None and measurement.bandwidth.tables:
+        if all(_is_of_own_pattern(table) for table in measurement.bandwidth.tables):
+            words.append(_unknown_ranks_words(evidence))
         halves = [
             half
             for table in measurement.bandwidth.tables

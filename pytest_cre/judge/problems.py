@@ -70,9 +70,10 @@ def pod_words(pod: PodFacts) -> str:
 
 
 def failed_pods(evidence: GroupEvidence) -> list[PodFacts]:
-    """Return the pods that failed, the first to fail first: it is the likely cause."""
+    """Return the pods that failed, the likely cause first: the one blamed, else the first to fail."""
     found = [pod for pod in evidence.pods if pod.exit_code or pod.phase == "Failed"]
-    return sorted(found, key=_order)
+    blamed = {each.pod for each in evidence.problems if each.code in FAILED}
+    return sorted(found, key=lambda pod: (pod.name not in blamed, *_order(pod)))
 
 
 def _order(pod: PodFacts) -> tuple[float, float, str]:

@@ -74,6 +74,11 @@ class StreamReader:
 
     def line(self, line: Line) -> bool:
         """Take a line; return whether something was taken from it."""
+        if self.tables is not None and self.tables.line(line):
+            if self.tables.has_footer:
+                # What a program caught did no harm to a table that it could finish.
+                self.failures.by_kind.pop("exception", None)
+            return True
         is_matched = self._bandwidth(line) if self.tables is not None else False
         if self.training is not None:
             is_matched |= self.training.line(line)
@@ -92,22 +97,16 @@ class StreamReader:
         return self.training.fast(block, at)
 
     def _bandwidth(self, line: Line) -> bool:
-        is_matched = False
-        if self.tables is not None and self.tables.line(line):
-            is_matched = True
-            if self.tables.has_footer:
-                # What a program caught did no harm to a table that it could finish.
-                self.failures.by_kind.pop("exception", None)
-        elif self.documents is not None:
-            is_matched = self.documents.line(line)
+        is_matched = self.documents is not None and self.documents.line(line)
         if self.transport is not None:
             is_matched |= self.transport.line(line)
-            if self._profile is not None and (name := self._profile.transport(line.text)):
+        if self._profile is not None:
+            name, row = self._profile.transport(line.text), self._profile.row(line.text)
+            if name is not None and self.transport is not None:
                 self.transport.add(name)
-                is_matched = True
-        if self._profile is not None and (row := self._profile.row(line.text)):
-            self.profile_rows.append(row)
-            is_matched = True
+            if row is not None:
+                self.profile_rows.append(row)
+            is_matched |= name is not None or row is not None
         return is_matched
 
     def _known_sources(self, kind: Kind) -> tuple[bytes, ...] | None:

@@ -67,6 +67,7 @@ def suite_properties(report: RunReport) -> Properties:
         ("cre.planned", len(report.planned)),
         ("cre.not_run", len(report.not_run)),
         ("cre.excluded", len(report.excluded)),
+        ("cre.leftovers", len(report.leftovers)),
         ("cre.catalog.sha256", report.catalog_sha256 or None),
         ("cre.plugin.version", report.plugin_version or None),
     ]

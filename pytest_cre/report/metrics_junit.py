@@ -131,6 +131,10 @@ def _run_cases(report: RunReport) -> "list[TestCase]":
         _case(f"not run: {node_id}", RUN_SUITE, None, "", "error", "planned and never run")
         for node_id in report.not_run
     ]
+    if report.leftovers:
+        text = "\n".join(brief(name) for name in report.leftovers)
+        message = f"{len(report.leftovers)} objects were left behind in the cluster"
+        found.append(_case("clean-up", RUN_SUITE, None, text, "error", message))
     if report.result == "INCOMPLETE" or not report.items:
         message = f"certification {report.result}: not everything was tested"
         found.append(_case("result", RUN_SUITE, None, f"result={report.result}", "error", message))

@@ -1,6 +1,6 @@
 """The logs of a group's pods: followed from the start of each container, read to their end."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,9 @@ _THREADS = 16
 class PodLogs:
     """One follower per container instance."""
 
-    def __init__(self, client: "Client", container: str) -> None:
+    def __init__(self, client: "Client", container: str, clock: Callable[[], float]) -> None:
         self._client = client
+        self._clock = clock
         self._container = container
         self._followers: dict[tuple[str, int], tuple[LogSource, LogFollower]] = {}
 
@@ -49,19 +50,45 @@ class PodLogs:
         """Return what has been read so far, as streams that are not complete."""
         return _sorted(_stream(source, follower) for source, follower in self._followers.values())
 
-    def finish(self, deadline_s: float) -> tuple[tuple[LogStream, ...], tuple[Problem, ...]]:
-        """Read every log to its end and stop; return the streams and what is missing of them.
+    def finish(self, patience_s: float) -> tuple[tuple[LogStream, ...], tuple[Problem, ...]]:
+        """Read every log to its end, together within `patience_s`.
 
-        `deadline_s` is on the clock of the followers (monotonic).
+        Returns the streams, and what is missing of them.
         """
         followers = [follower for _, follower in self._followers.values()]
+        deadline_s = self._clock() + patience_s
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="cre-drain") as pool:
-            streams = list(pool.map(lambda each: each.finish(deadline_s), followers))
-        problems = tuple(each.problem for each in followers if each.problem is not None)
+            streams = list(
+                pool.map(lambda each: each.finish(max(0.0, deadline_s - self._clock())), followers)
+            )
+        problems = [each.problem for each in followers if each.problem is not None]
         return _sorted(streams), tuple(sorted(problems, key=lambda each: (each.pod or "", each.code)))
 
     def abandon(self) -> tuple[LogStream, ...]:
-        """Stop at once and return what was read."""
+        """Return what was read, without asking for more, and stop."""
+        streams = self.so_far()
         for _, follower in self._followers.values():
-            follower.stop()
-        return self.so_far()
+            follower.close()
+        return streams
+
+
+def _stream(source: LogSource, follower: LogFollower) -> LogStream:
+    return LogStream(
+        pod=source.pod,
+        data=follower.snapshot(),
+        container=source.container,
+        node=source.node,
+        completion_index=source.completion_index,
+        attempt=source.attempt,
+        restart_count=source.restart_count,
+    )
+
+
+def _sorted(streams: Iterable[LogStream]) -> tuple[LogStream, ...]:
+    """Return the streams by completion index, then by pod and instance."""
+
+    def order(each: LogStream) -> tuple[float, int, str, int]:
+        index = float("inf") if each.completion_index is None else each.completion_index
+        return (index, each.attempt, each.pod, each.restart_count)
+
+    return tuple(sorted(streams, key=order))

@@ -57,9 +57,9 @@ def test_options_of_a_run_must_be_known_to_some_entry_and_right_for_each():
     one, two = make_entry("a/one", steps="[0-9]+"), make_entry("a/two", steps="[5-9]", size=None)
     catalog = Catalog(entries={"a/one": one, "a/two": two})
     check_options(catalog, {"steps": "7", "size": "x"})
-    with pytest.raises(UsageProblem, match="^option 'step' is unknown; did you mean 'steps'\\?"):
+    with pytest.raises(UsageProblem, match=r"^option 'step' is unknown; did you mean 'steps'\?"):
         check_options(catalog, {"step": "7"})
-    with pytest.raises(UsageProblem, match="^option 'steps' of a/two must match"):
+    with pytest.raises(UsageProblem, match=r"^option 'steps' of a/two must match"):
         check_options(catalog, {"steps": "10"})
 
 
@@ -82,7 +82,7 @@ def test_names_are_replaced_once_and_nothing_else_is(text, result):
 
 @pytest.mark.parametrize("text", ["${c}", "${}", "${a", "${ a }", "${${a}}"])
 def test_name_that_is_unknown_or_not_closed_is_refused(text):
-    with pytest.raises(CatalogProblem, match="; .*choices: a$"):
+    with pytest.raises(CatalogProblem, match=r"; .*choices: a$"):
         substitute(text, {"a": "1"})
 
 

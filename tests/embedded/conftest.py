@@ -154,7 +154,7 @@ class Cluster:
             with contextlib.suppress(KeyError, IndexError):
                 if accept(answer):
                     return answer.body
-            assert time.monotonic() < end_s, answer
+            assert time.monotonic() < end_s, json.dumps(answer.body)
             time.sleep(0.01)
 
     def gone(self, path):

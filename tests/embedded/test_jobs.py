@@ -251,7 +251,7 @@ def test_finished_job_goes_after_its_time_to_live_with_its_pods(run):
 
 
 def test_job_without_completions_ends_with_its_first_success(run):
-    run.create(completions=2, completionMode="NonIndexed", **{"completions": None})
+    run.create(completions=None, parallelism=2, completionMode="NonIndexed")
     first, second = run.pods(2)
     run.kubelet.finish(first)
     run.until(lambda job: job["status"].get("succeeded") == 1)

@@ -114,6 +114,7 @@ def test_cordon_and_taint_keep_pods_away_until_lifted(cluster, place, namespace)
     tolerant = {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"}
     assert place(8, tolerations=[tolerant]) == "n1"
     assert place(8, tolerations=[{**tolerant, "value": "c"}]).startswith("0/4 nodes")
+    cluster("DELETE", f"{namespace}/pods/c")
     cluster.patch("/api/v1/nodes/n0", {"spec": {"unschedulable": None}})
     cluster.until(f"{namespace}/pods/a", lambda a: a.body["spec"]["nodeName"] == "n0")
     for name in ("n1", "n2", "n3"):

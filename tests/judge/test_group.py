@@ -358,7 +358,7 @@ def test_judge_group_failure_told_by_the_log_fails(evidence, bandwidth, limit):
         ({"ranks": 8}, "8 ranks took part, 16 were planned"),
         ({"ranks": 32}, "32 ranks took part, 16 were planned"),
         ({"ranks": None}, "the log does not tell the number of ranks; 16 were planned"),
-        ({"rows": ()}, "the table has no rows"),
+        ({"rows": ()}, "the table is not complete"),
         ({"test": "all_gather"}, "the table is of all_gather, the entry runs all_reduce"),
     ],
 )
@@ -385,7 +385,78 @@ def test_judge_group_any_reason_of_the_measurement_keeps_it_from_passing(
     measurement = bandwidth(status=status, reasons=("sizes-missing",))
     verdict = judged(evidence(), measurement, limit(value=1.0))
 
-    assert (verdict.code, verdict.reasons) == ("inconclusive", ("sizes missing",))
+    assert verdict.code == "inconclusive"
+    assert verdict.reasons == ("the table ends before its largest size",)
+
+
+def test_judge_group_reason_of_an_unknown_kind_keeps_it_from_passing_too(
+    evidence, bandwidth, limit
+):
+    verdict = judged(evidence(), bandwidth(reasons=("not-known-yet",)), limit(value=1.0))
+
+    assert (verdict.code, verdict.reasons) == ("inconclusive", ("not known yet",))
+
+
+def test_judge_group_fewer_ranks_are_told_once_with_both_numbers(evidence, bandwidth, table, limit):
+    measurement = bandwidth(table(ranks=8), status="incomplete", reasons=("fewer-ranks",))
+    verdict = judged(evidence(), measurement, limit(value=1.0))
+
+    assert verdict.reasons == ("8 ranks took part, 16 were planned",)
+
+
+def test_judge_group_fallback_to_sockets_fails_whatever_its_number(evidence, bandwidth, limit):
+    measurement = bandwidth(reasons=("socket-fallback",), transport=("Socket",))
+    verdict = judged(evidence(), measurement, limit(value=1.0))
+
+    assert verdict.code == "fail"
+    assert verdict.reasons == ("NCCL found no fast network and fell back to sockets",)
+    assert verdict.checks[0].measured == 340.5
+
+
+def test_judge_group_fallback_to_sockets_is_a_warning_where_a_limit_is_for_sockets(
+    evidence, bandwidth, limit
+):
+    measurement = bandwidth(reasons=("socket-fallback",), transport=("Socket",))
+    judged_by = limit(value=1.0, fabric="socket")
+
+    verdict = judged(evidence(), measurement, judged_by)
+    assert verdict.code == "pass"
+    assert verdict.warnings == ("NCCL found no fast network and fell back to sockets",)
+    assert judged(evidence(), measurement).code == "no-limit"
+
+
+def test_judge_group_table_of_a_profile_s_own_pattern_passes_without_ranks(
+    evidence, bandwidth, table, limit
+):
+    own = table(ranks=None, avg_busbw_gbs=None, out_of_bounds=None, test=None)
+    verdict = judged(evidence(), bandwidth(own), limit(value=300.0))
+
+    assert verdict.code == "pass"
+    assert verdict.warnings == ("the log does not tell the number of ranks; 16 were planned",)
+
+
+def test_judge_group_failed_job_is_told_by_pod_not_by_the_measurement(
+    evidence, pod, bandwidth, limit
+):
+    given = evidence(job=FAILED_JOB, pods=(pod(0, phase="Failed", exit_code=1),))
+    measurement = bandwidth(status="failed", reasons=("job-failed",))
+
+    reasons = judged(given, measurement, limit()).reasons
+    assert reasons[0] == "pod cre-job-0 on node node-0 ended with exit code 1"
+    assert len(reasons) == 2
+
+
+def test_judge_group_pod_that_the_run_blames_is_named_first(evidence, pod, bandwidth, limit):
+    given = evidence(
+        job=FAILED_JOB,
+        pods=(
+            pod(0, phase="Failed", exit_code=143, finished_ns=5),
+            pod(1, phase="Failed", exit_code=137, finished_ns=9, reason="OOMKilled"),
+        ),
+        problems=(Problem(code="job-failed", message="pod cre-job-1 ...", pod="cre-job-1"),),
+    )
+
+    assert judged(given, bandwidth(), limit()).reasons[0].startswith("pod cre-job-1 on node")
 
 
 def test_judge_group_no_data_is_inconclusive_and_has_no_checks(evidence, limit):

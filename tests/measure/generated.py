@@ -131,7 +131,9 @@ class Told:
                 self.add("eval_start")
                 self.spend("eval", move.lasts)
                 self.add("eval_end")
-            elif number != saved_last:  # a second save of one step would look like a copy of the first
+            elif (
+                number != saved_last
+            ):  # a second save of one step would look like a copy of the first
                 saved_last = number
                 self.add("save_start", step=number)
                 started = self.now

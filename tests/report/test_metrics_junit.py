@@ -123,6 +123,14 @@ def test_render_metrics_junit_incomplete_run_is_an_error_for_every_reader(
     assert ("certification", "result") not in cases_of(replace(report, result="PASSED"))
 
 
+def test_render_metrics_junit_objects_left_behind_are_an_error(check, group, item, reported, run):
+    report = run(reported(item(group(check(412.0)))), result="ERROR", leftovers=("Job/gpu/cre-1",))
+    error = cases_of(report)["certification", "clean-up"].find("error")
+
+    assert error.get("message") == "1 objects were left behind in the cluster"
+    assert "Job/gpu/cre-1" in error.text
+
+
 def test_render_metrics_junit_run_of_nothing_is_an_error(run):
     assert cases_of(run(result="INCOMPLETE"))["certification", "result"].find("error") is not None
 

@@ -22,6 +22,9 @@ from pytest_cre.embedded.registry import DeleteOptions, Registry
 from pytest_cre.embedded.store import Record
 
 _LONGEST_BACKOFF_S = 600.0
+# A large Job is brought up in steps, so that it does not keep everybody else waiting; the first
+# pods of a step make the Job be looked at again.
+_PODS_AT_ONCE = 100
 
 
 @dataclass(slots=True)
@@ -252,7 +255,7 @@ class JobStep:
         present = len(active)
         if self._spec["podReplacementPolicy"] == "Failed":
             present += len(group.terminating)
-        missing = self._wanted(len(active)) - present
+        missing = min(self._wanted(len(active)) - present, _PODS_AT_ONCE)
         if missing < 0:
             # Those that have got least far go first.
             active.sort(key=lambda pod: (bool(pod.obj["spec"].get("nodeName")), pod.key))

@@ -1,0 +1,93 @@
+"""A user's mistakes: one line, exit code 4, no traceback."""
+
+import pytest
+
+MINE = """
+import pytest
+
+@pytest.mark.certification({patterns})
+def test_mine(cre_bandwidth):
+    pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_cluster_configured(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(pytester, *arguments: str, patterns: str = "'communication/*'"):
+    pytester.makepyfile(MINE.format(patterns=patterns))
+    return pytester.runpytest("-m", "certification", "-p", "no:cacheprovider", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--cre-option", "maxByte=8G"), "*option 'maxByte'*maxBytes*"),
+        (("--cre-option", "maxBytes=lots"), "*option 'maxBytes'*must match*'lots'*"),
+        (("--cre-arch", "h10"), "*architecture 'h10'*h100*"),
+        (("--cre-scale", "galaxy"), "*scale 'galaxy'*full-scale*"),
+        (("--cre-catalog", "missing"), "*--cre-catalog: no such file or folder: missing*"),
+        (("--cre-profiles", "missing"), "*--cre-profiles: no such file or folder: missing*"),
+        (("--cre-kubeconfig", "missing"), "*--cre-kubeconfig: no such file: missing*"),
+        (("--cre-cluster", "moon"), "*--cre-cluster*invalid choice: 'moon'*"),
+        (("--cre-max-nodes", "0"), "*must be a whole number of at least 1, got '0'*"),
+        (("--cre-option", "maxBytes"), "*must be KEY=VALUE*"),
+        (("--cre-context", "x"), "*--cre-context belongs to --cre-cluster kubernetes*"),
+    ],
+    ids=lambda value: value[0] + value[1] if isinstance(value, tuple) else "",
+)
+def test_wrong_option_ends_the_run_in_one_line(pytester, arguments, line):
+    result = run(pytester, *arguments)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([line])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "line"),
+    [
+        ("'communication/ncl-all-reduce'", "*'communication/ncl-all-reduce'*nccl-all-reduce*"),
+        ("5", "*patterns must be texts*got*5*"),
+    ],
+    ids=["unknown-entry", "not-a-text"],
+)
+def test_wrong_marker_ends_the_run_in_one_line(pytester, patterns, line):
+    result = run(pytester, patterns=patterns)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([line])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+def test_malformed_entry_is_told_with_its_place(pytester):
+    folder = pytester.mkdir("mine") / "communication"
+    folder.mkdir()
+    (folder / "broken.yaml").write_text("description: x\nmeasures: bandwidth\nimagee: y\n")
+
+    result = run(pytester, "--cre-catalog", "mine")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*communication/broken.yaml:*:*: *"])
+    assert "Traceback" not in result.stderr.str()
+
+
+def test_configured_cluster_without_a_choice_is_refused(pytester, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "/somewhere/config")
+
+    result = run(pytester)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--cre-cluster is needed*KUBECONFIG*kubernetes*embedded*"])
+
+
+def test_unknown_scenario_is_a_usage_error(pytester):
+    result = run(pytester, "--cre-scenario", "no-such-scenario")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no-such-scenario*h100-8*"])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
