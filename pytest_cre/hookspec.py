@@ -6,7 +6,6 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_cre.catalog.entry import CatalogEntry
-    from pytest_cre.judge.verdict import ItemVerdict
 
 
 @pytest.hookspec
@@ -19,8 +18,3 @@ def pytest_cre_modify_manifests(
     config: pytest.Config, entry: "CatalogEntry", manifests: list[dict[str, Any]]
 ) -> None:
     """Change in place the manifests of one group before they are created."""
-
-
-@pytest.hookspec
-def pytest_cre_item_judged(config: pytest.Config, verdict: "ItemVerdict") -> None:
-    """Notice the verdict of an item, for example to export metrics."""

@@ -1,5 +1,6 @@
 """Which node a pod should go to, and the books of what pods hold on the nodes."""
 
+import heapq
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -22,14 +23,43 @@ class Placement:
     problem: str = ""
 
 
-@dataclass(slots=True)
 class _Demand:
-    """Pods that want the same: the nodes that suit them, and the answer once there is no room."""
+    """Pods that want the same: the nodes that suit them, the emptiest first.
 
-    requests: Amounts
-    suitable: list[tuple[str, Amounts]]
-    refusals: Counter[str]
-    no_room: Placement | None = None
+    The heap is put right as far as it is looked at: an entry counts only while it is the one
+    listed for its node, and is corrected when the node has become fuller.
+    """
+
+    def __init__(self, requests: Amounts) -> None:
+        self.requests = requests
+        self.offers: dict[str, Amounts] = {}
+        self.refusals: Counter[str] = Counter()
+        self.no_room: Placement | None = None
+        self._heap: list[tuple[Decimal, str]] = []
+        self._listed: dict[str, Decimal] = {}
+
+    def enter(self, node_name: str, used: Amounts) -> None:
+        """List a node, new or with more room than before."""
+        fullness = load(self.requests, self.offers[node_name], used)
+        if fullness is not None:
+            self.no_room = None
+            self._listed[node_name] = fullness
+            heapq.heappush(self._heap, (fullness, node_name))
+
+    def emptiest(self, used_by_node: Mapping[str, Amounts]) -> str | None:
+        """Give the emptiest node with enough room, the first by name of several."""
+        while self._heap:
+            fullness, node_name = self._heap[0]
+            if self._listed.get(node_name) == fullness:
+                used = used_by_node.get(node_name, {})
+                if load(self.requests, self.offers[node_name], used) == fullness:
+                    return node_name
+                heapq.heappop(self._heap)
+                del self._listed[node_name]
+                self.enter(node_name, used)
+            else:
+                heapq.heappop(self._heap)
+        return None
 
 
 class Places:
@@ -53,7 +83,8 @@ class Places:
             for resource, amount in held[1].items():
                 self._used[held[0]][resource] -= amount
             for demand in self._demands.values():
-                demand.no_room = None
+                if held[0] in demand.offers:
+                    demand.enter(held[0], self._used[held[0]])
             return True
         if held is None:
             amounts = pod_requests(pod.obj)
@@ -75,13 +106,9 @@ class Places:
         demand = self._demand(pod, nodes)
         if demand.no_room is not None:
             return demand.no_room
-        best: tuple[Decimal, str] | None = None
-        for node_name, offered in demand.suitable:
-            fullness = load(demand.requests, offered, self._used.get(node_name, {}))
-            if fullness is not None and (best is None or (fullness, node_name) < best):
-                best = (fullness, node_name)
-        if best is not None:
-            return Placement(node_name=best[1])
+        node_name = demand.emptiest(self._used)
+        if node_name is not None:
+            return Placement(node_name=node_name)
         demand.no_room = Placement(node_name=None, problem=self._problem(demand, len(nodes)))
         return demand.no_room
 
@@ -92,11 +119,12 @@ class Places:
         signature = json.dumps(wanted, sort_keys=True)
         demand = self._demands.get(signature)
         if demand is None:
-            demand = _Demand(requests, [], Counter())
+            demand = _Demand(requests)
             for node in nodes:
                 reason = refusal(pod, node.obj)
                 if reason is None:
-                    demand.suitable.append((node.key[1], allocatable(node.obj)))
+                    demand.offers[node.key[1]] = allocatable(node.obj)
+                    demand.enter(node.key[1], self._used.get(node.key[1], {}))
                 else:
                     demand.refusals[reason] += 1
             self._demands[signature] = demand
@@ -105,7 +133,7 @@ class Places:
     def _problem(self, demand: _Demand, node_count: int) -> str:
         reasons = Counter(demand.refusals)
         full = 0
-        for node_name, offered in demand.suitable:
+        for node_name, offered in demand.offers.items():
             reasons.update(shortages(demand.requests, offered, self._used.get(node_name, {})))
             full += not shortages(demand.requests, offered, {})
         # Nothing is preempted here, as among genuine pods of one priority; the words are theirs.

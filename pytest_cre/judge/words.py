@@ -123,7 +123,7 @@ def limit_statistic(limit: Limit) -> str:
 
 def _digits_apart(measured: float, limit: float) -> int:
     """Return the significant digits that a number near its limit needs to look different."""
-    for digits in range(4, 17):
+    for digits in range(4, 18):  # 17 digits tell any two numbers apart
         if number_words(measured, digits=digits) != number_words(limit, digits=digits):
             return digits
     return 4

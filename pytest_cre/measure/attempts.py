@@ -241,8 +241,8 @@ class _Splitter:
         elif event.kind in _LOADING:
             if attempt.steps.numbers:
                 attempt.pending.append(event)
-            else:
-                attempt.load(event, t_ns)
+                return
+            attempt.load(event, t_ns)
         elif event.kind in _SAVING:
             attempt.saves.append(event if t_ns == event.t_ns else replace(event, t_ns=t_ns))
         elif event.kind in ("eval_start", "eval_end"):

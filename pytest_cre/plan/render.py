@@ -122,7 +122,7 @@ def _container(
         "image": entry.image,
         "command": [substitute(text, values) for text in command.command],
         "args": [substitute(text, values) for text in command.args],
-        "env": [{"name": name, "value": str(env[name])} for name in sorted(env)],
+        "env": [{"name": name, "value": substitute(env[name], values)} for name in sorted(env)],
         "resources": {"limits": {GPU_RESOURCE: str(gpus_per_node)}},
         "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},  # pinned memory for RDMA
         "terminationMessagePolicy": "FallbackToLogsOnError",

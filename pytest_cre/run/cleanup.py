@@ -103,12 +103,14 @@ def labelled_runs(client: "Client") -> Mapping[str, int]:
 
 def _find(client: "Client", run_id: str, recorded: Sequence[Recorded]) -> list[Found]:
     """Return the objects of the run that exist, owners before what they own."""
-    namespaces = sorted({client.namespace, *(each.namespace for each in recorded if each.namespace)})
+    namespaces = sorted(
+        {client.namespace, *(each.namespace for each in recorded if each.namespace)}
+    )
     labelled: list[Found] = []
     for kind in _kinds(recorded):
         for namespace in namespaces:
-            query = {"namespace": namespace, "label_selector": f"{RUN_LABEL}={run_id}"}
-            labelled += [(kind, item) for item in client.list(kind, **query).items]
+            listing = client.list(kind, namespace=namespace, label_selector=f"{RUN_LABEL}={run_id}")
+            labelled += [(kind, item) for item in listing.items]
     return _only_ours(labelled, run_id, recorded)
 
 
@@ -121,9 +123,7 @@ def _kinds(recorded: Sequence[Recorded]) -> list[ResourceKind]:
     return kinds
 
 
-def _only_ours(
-    labelled: Sequence[Found], run_id: str, recorded: Sequence[Recorded]
-) -> list[Found]:
+def _only_ours(labelled: Sequence[Found], run_id: str, recorded: Sequence[Recorded]) -> list[Found]:
     uids = {each.uid for each in recorded if each.uid}
     unanswered = {each.key for each in recorded if each.uid is None}
     own_map = owner_name(run_id)
@@ -157,7 +157,9 @@ def _delete(client: "Client", found: Sequence[Found]) -> str | None:
         kind, item = each
         namespace, name = _place(item)
         try:
-            client.delete(kind, name, uid=str(metadata_of(item)["uid"]), namespace=namespace or None)
+            client.delete(
+                kind, name, uid=str(metadata_of(item)["uid"]), namespace=namespace or None
+            )
         except ClusterProblem as problem:
             problems.append(str(problem))
 

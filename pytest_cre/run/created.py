@@ -18,9 +18,8 @@ GONE_POLL_S = 0.1
 class CreatedObjects:
     """What one group created, in order. Deletes exactly that, by UID."""
 
-    def __init__(self, ledger: Ledger, run_id: str) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._run_id = run_id
         self._recorded: list[Recorded] = []
 
     def create(self, client: "Client", manifest: Mapping[str, object]) -> Mapping[str, Any]:
@@ -39,21 +38,22 @@ class CreatedObjects:
         client: "Client",
         pod_selector: str,
         *,
-        patience_s: float,
+        patience_s: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> tuple[str, ...]:
         """Delete the workload, wait for its pods to end, delete the rest; return what is left.
 
-        The rest is deleted after the pods because they have it mounted.
+        The rest is deleted after the pods because they have it mounted. `patience_s` is asked
+        again and again, for an interrupt makes it shorter.
         """
-        deadline_s = clock() + patience_s
+        began_s = clock()
         try:
             workload_last = self._recorded[::-1]
             for recorded in workload_last[:1]:
                 self._delete(client, recorded)
             while pods := client.list(POD, label_selector=pod_selector).items:
-                if clock() >= deadline_s:
+                if clock() - began_s >= patience_s():
                     break
                 sleep(GONE_POLL_S)
             for recorded in workload_last[1:]:
@@ -82,7 +82,11 @@ class CreatedObjects:
         """Return the UID of an object whose create was never answered, if it is there and ours."""
         item = self._read(client, recorded)
         labels = metadata_of(item or {}).get("labels") or {}
-        return str(metadata_of(item)["uid"]) if item and labels.get(RUN_LABEL) == self._run_id else None
+        return (
+            str(metadata_of(item)["uid"])
+            if item and labels.get(RUN_LABEL) == self._ledger.run_id
+            else None
+        )
 
     def _exists(self, client: "Client", recorded: Recorded) -> bool:
         item = self._read(client, recorded)

@@ -37,6 +37,9 @@ def end_problems(
     culprit = first_failed(pods, disrupted={each.pod for each in found if each.code in DISRUPTED})
     if job.terminal != "failed":
         return _each_once(kept)
+    if job.reason == "DeadlineExceeded":
+        kept = [each for each in kept if each.code != "pod-deleted"]
+        return _each_once([*kept, Problem(code="run-timeout", message=_job_words(job))])
     if culprit is not None:
         kept = [each for each in kept if each.code != "pod-deleted"]
     return _each_once([*kept, _job_failed(job, culprit)])
@@ -50,9 +53,7 @@ def first_failed(pods: Iterable[PodFacts], disrupted: Iterable[str | None]) -> P
     """
     spoiled = set(disrupted)
     failed = [
-        pod
-        for pod in pods
-        if (pod.phase == "Failed" or pod.exit_code) and pod.name not in spoiled
+        pod for pod in pods if (pod.phase == "Failed" or pod.exit_code) and pod.name not in spoiled
     ]
     return min(failed, key=_blame, default=None)
 
@@ -70,14 +71,18 @@ def _blame(pod: PodFacts) -> tuple[bool, bool, float, float, str]:
 
 
 def _job_failed(job: JobFacts, culprit: PodFacts | None) -> Problem:
-    why = ": ".join(part for part in (job.reason, job.message.strip()) if part)
-    message = f"{job.kind} {job.name} failed" + (f" ({why})" if why else "")
     if culprit is None:
-        return Problem(code="job-failed", message=message)
+        return Problem(code="job-failed", message=_job_words(job))
     code = "no exit code" if culprit.exit_code is None else f"exit code {culprit.exit_code}"
     reason = f" ({culprit.reason})" if culprit.reason else ""
-    message = f"pod {culprit.name} on node {culprit.node} ended with {code}{reason}; {message}"
+    where = f"pod {culprit.name}" + (f" on node {culprit.node}" if culprit.node else "")
+    message = f"{where} ended with {code}{reason}; {_job_words(job)}"
     return Problem(code="job-failed", message=message, node=culprit.node, pod=culprit.name)
+
+
+def _job_words(job: JobFacts) -> str:
+    why = ": ".join(part for part in (job.reason, job.message.strip()) if part)
+    return f"{job.kind} {job.name} failed" + (f" ({why})" if why else "")
 
 
 def _each_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:

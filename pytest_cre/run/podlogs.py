@@ -62,7 +62,9 @@ class PodLogs:
                 pool.map(lambda each: each.finish(max(0.0, deadline_s - self._clock())), followers)
             )
         problems = [each.problem for each in followers if each.problem is not None]
-        return _sorted(streams), tuple(sorted(problems, key=lambda each: (each.pod or "", each.code)))
+        return _sorted(streams), tuple(
+            sorted(problems, key=lambda each: (each.pod or "", each.code))
+        )
 
     def abandon(self) -> tuple[LogStream, ...]:
         """Return what was read, without asking for more, and stop."""

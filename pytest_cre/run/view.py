@@ -2,10 +2,12 @@
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from pytest_cre.cluster.objects import NODE, POD, ResourceKind, metadata_of
+from pytest_cre.cluster.client import ApiProblem
+from pytest_cre.cluster.objects import EVENT, NODE, POD, ResourceKind, metadata_of
 from pytest_cre.cluster.watch import Watcher
+from pytest_cre.errors import ClusterProblem
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -16,18 +18,21 @@ Object = Mapping[str, Any]
 
 
 class ClusterView:
-    """Pods and Jobs of a run and the cluster's nodes, kept current by three watches."""
+    """Pods and Jobs of a run, nodes and events, kept current by watches."""
 
     def __init__(self, client: "Client", workload: ResourceKind, label_selector: str) -> None:
         self._changed = threading.Condition()
         self._generation = 0
-        watch = {"label_selector": label_selector, "on_change": self._notice}
-        self._pods = Watcher(client, POD, **watch)
-        self._jobs = Watcher(client, workload, **watch)
+        self._pods = Watcher(client, POD, label_selector=label_selector, on_change=self._notice)
+        self._jobs = Watcher(
+            client, workload, label_selector=label_selector, on_change=self._notice
+        )
         self._nodes = Watcher(client, NODE, on_change=self._notice)
-        self._watchers = (self._pods, self._jobs, self._nodes)
+        # Events expire after an hour and are merged, so they are collected as they come.
+        self._events = Watcher(client, EVENT)
+        self._watchers = (self._pods, self._jobs, self._nodes, self._events)
 
-    def __enter__(self) -> "ClusterView":
+    def __enter__(self) -> Self:
         for watcher in self._watchers:
             watcher.start()
         return self
@@ -66,6 +71,18 @@ class ClusterView:
             return {}
         return {str(metadata_of(node).get("name")): node for node in self._nodes.snapshot()}
 
+    def events(self) -> tuple[Object, ...]:
+        """Return the namespace's events since the watch began, expired ones too."""
+        return (*self._events.snapshot(), *self._events.deleted())
+
+    @property
+    def problem(self) -> ClusterProblem | None:
+        """Return why pods, Jobs or nodes cannot be watched, where that will not pass by itself."""
+        for watcher in (self._pods, self._jobs, self._nodes):
+            if isinstance(watcher.problem, ApiProblem) and watcher.problem.status < 429:
+                return watcher.problem
+        return None
+
     @property
     def generation(self) -> int:
         """Return a number that grows with every change."""
@@ -75,10 +92,6 @@ class ClusterView:
         """Wait until something changed after generation `seen`, at most this long."""
         with self._changed:
             self._changed.wait_for(lambda: self._generation != seen, timeout_s)
-
-    def wake(self) -> None:
-        """End every wait."""
-        self._notice()
 
     def _notice(self) -> None:
         with self._changed:

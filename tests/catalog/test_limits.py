@@ -103,6 +103,11 @@ def test_simulated_limits_have_the_form_of_all_limits():
     assert second.size_bytes == 8 * 1024**3
 
 
+def test_date_of_a_simulated_limit_is_free(tmp_path):
+    text = json.dumps([SIMULATED | {"date": "with this package"}])
+    assert limits_from_json(text, "node gpu-1")[0].date == "with this package"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -8,8 +8,13 @@ def config_map(cluster, namespace, name, **metadata):
 
 
 def owned_by(owner, **more):
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"],
-                 "uid": owner["metadata"]["uid"], **more}
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        **more,
+    }
     return [reference]
 
 
@@ -69,8 +74,13 @@ def test_background_deletion_takes_the_dependents_after_the_owner(cluster, names
 
 def test_foreground_deletion_takes_the_blocking_dependents_first(cluster, namespace):
     owner = config_map(cluster, namespace, "owner")
-    config_map(cluster, namespace, "child", finalizers=["test/hold"],
-               ownerReferences=owned_by(owner, blockOwnerDeletion=True))
+    config_map(
+        cluster,
+        namespace,
+        "child",
+        finalizers=["test/hold"],
+        ownerReferences=owned_by(owner, blockOwnerDeletion=True),
+    )
     path = f"{namespace}/configmaps"
     answer = cluster("DELETE", f"{path}/owner", {"propagationPolicy": "Foreground"})
     assert answer.body["metadata"]["finalizers"] == ["foregroundDeletion"]
@@ -105,8 +115,9 @@ def test_job_deleted_without_a_policy_warns_and_leaves_its_pods(cluster, namespa
     assert "child pods are preserved by default" in answer.headers["Warning"]
     cluster.gone(f"{jobs}/j")
     # A pod that nobody counts any more can be deleted at once.
-    left = cluster.until(f"{namespace}/pods",
-                         lambda a: "finalizers" not in a.body["items"][0]["metadata"])
+    left = cluster.until(
+        f"{namespace}/pods", lambda a: "finalizers" not in a.body["items"][0]["metadata"]
+    )
     assert "ownerReferences" not in left["items"][0]["metadata"]
 
 
@@ -190,7 +201,8 @@ def test_namespace_that_is_going_takes_nothing_new_and_says_what_it_waits_for(cl
     answer = cluster("POST", f"{namespace}/configmaps", {"metadata": {"name": "b"}})
     assert (answer.code, answer.body["reason"]) == (403, "Forbidden")
     assert answer.body["details"]["causes"][0] == {
-        "reason": "NamespaceTerminating", "field": "metadata.namespace",
+        "reason": "NamespaceTerminating",
+        "field": "metadata.namespace",
         "message": f"namespace {name} is being terminated",
     }
     waiting = cluster.until(namespace, lambda a: a.body["status"]["conditions"])

@@ -14,17 +14,27 @@ class Runner:
     def create(self, completions=2, **spec):
         containers = [{"name": "main", "image": "i"}]
         pod = {"restartPolicy": "Never", "containers": containers, **spec.pop("pod", {})}
-        defaults = {"completions": completions, "parallelism": completions, "backoffLimit": 0,
-                    "completionMode": "Indexed", "template": {"spec": pod}}
+        defaults = {
+            "completions": completions,
+            "parallelism": completions,
+            "backoffLimit": 0,
+            "completionMode": "Indexed",
+            "template": {"spec": pod},
+        }
         body = {"metadata": {"name": "j"}, "spec": {**defaults, **spec}}
         return self.cluster.create(self.jobs, body)
 
     def pods(self, count, accept=lambda pod: pod["spec"].get("nodeName")):
         """Wait for so many pods that are still to run; gives them sorted by name."""
+
         def live(body):
-            return [pod for pod in body["items"] if accept(pod)
-                    and pod["status"]["phase"] in ("Pending", "Running")
-                    and "deletionTimestamp" not in pod["metadata"]]
+            return [
+                pod
+                for pod in body["items"]
+                if accept(pod)
+                and pod["status"]["phase"] in ("Pending", "Running")
+                and "deletionTimestamp" not in pod["metadata"]
+            ]
 
         body = self.cluster.until(f"{self.namespace}/pods", lambda a: len(live(a.body)) == count)
         return live(body)
@@ -37,8 +47,11 @@ class Runner:
 
     def events(self):
         listed = self.cluster.get(f"{self.namespace}/events")["items"]
-        return {(e["type"], e["reason"], e["message"]) for e in listed
-                if e["involvedObject"]["kind"] == "Job"}
+        return {
+            (e["type"], e["reason"], e["message"])
+            for e in listed
+            if e["involvedObject"]["kind"] == "Job"
+        }
 
 
 @pytest.fixture
@@ -50,7 +63,9 @@ def run(cluster, kubelet, namespace):
 
 
 def conditions(job):
-    return [(c["type"], c["status"], c["reason"], c["message"]) for c in job["status"]["conditions"]]
+    return [
+        (c["type"], c["status"], c["reason"], c["message"]) for c in job["status"]["conditions"]
+    ]
 
 
 def test_indexed_job_makes_pods_as_genuine_controllers_do(run):
@@ -62,19 +77,32 @@ def test_indexed_job_makes_pods_as_genuine_controllers_do(run):
     assert metadata["annotations"] == {INDEX: "0"}
     uid = job["metadata"]["uid"]
     assert metadata["labels"] == {
-        INDEX: "0", "batch.kubernetes.io/controller-uid": uid, "controller-uid": uid,
-        "batch.kubernetes.io/job-name": "j", "job-name": "j",
+        INDEX: "0",
+        "batch.kubernetes.io/controller-uid": uid,
+        "controller-uid": uid,
+        "batch.kubernetes.io/job-name": "j",
+        "job-name": "j",
     }
-    assert metadata["ownerReferences"] == [{
-        "apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": uid,
-        "controller": True, "blockOwnerDeletion": True,
-    }]
+    assert metadata["ownerReferences"] == [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "name": "j",
+            "uid": uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
     assert metadata["finalizers"] == ["batch.kubernetes.io/job-tracking"]
     assert first["spec"]["hostname"] == "j-0"
-    assert first["spec"]["containers"][0]["env"] == [{
-        "name": "JOB_COMPLETION_INDEX",
-        "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}},
-    }]
+    assert first["spec"]["containers"][0]["env"] == [
+        {
+            "name": "JOB_COMPLETION_INDEX",
+            "valueFrom": {
+                "fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}
+            },
+        }
+    ]
 
 
 def test_job_completes_in_two_steps_when_all_indexes_succeeded(run):
@@ -105,7 +133,9 @@ def test_both_steps_of_completion_can_be_watched(run):
     run.kubelet.finish(run.pods(1)[0])
     events = run.cluster.events(
         f"{run.jobs}?watch=1&resourceVersion={start}",
-        stop=lambda e: any(c["type"] == "Complete" for c in e["object"]["status"].get("conditions", [])),
+        stop=lambda e: any(
+            c["type"] == "Complete" for c in e["object"]["status"].get("conditions", [])
+        ),
     )
     last = [[c["type"] for c in e["object"]["status"].get("conditions", [])] for e in events][-2:]
     assert last == [["SuccessCriteriaMet"], ["SuccessCriteriaMet", "Complete"]]
@@ -174,10 +204,15 @@ def test_index_that_fails_too_often_fails_alone_where_each_has_its_limit(run):
     assert (job["status"]["completedIndexes"], job["status"]["failedIndexes"]) == ("1", "0")
 
 
-POLICY = {"rules": [
-    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
-    {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]}},
-]}
+POLICY = {
+    "rules": [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+        {
+            "action": "FailJob",
+            "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]},
+        },
+    ]
+}
 
 
 def test_failure_policy_fails_the_job_on_an_exit_code(run):
@@ -187,7 +222,9 @@ def test_failure_policy_fails_the_job_on_an_exit_code(run):
     job = run.ended("Failed")
     namespace = run.namespace.rpartition("/")[2]
     assert conditions(job)[-1] == (
-        "Failed", "True", "PodFailurePolicy",
+        "Failed",
+        "True",
+        "PodFailurePolicy",
         f"Container main for pod {namespace}/{pod['metadata']['name']} failed with exit code 42 "
         "matching FailJob rule at index 1",
     )
@@ -222,7 +259,11 @@ def test_job_past_its_deadline_fails(run):
     run.until(lambda job: job["status"].get("terminating") == 1)
     run.kubelet.reap(pod)
     assert conditions(run.ended("Failed"))[-1] == (
-        "Failed", "True", "DeadlineExceeded", "Job was active longer than specified deadline")
+        "Failed",
+        "True",
+        "DeadlineExceeded",
+        "Job was active longer than specified deadline",
+    )
 
 
 def test_suspended_job_has_no_pods_and_goes_on_when_resumed(run):
@@ -272,13 +313,16 @@ def test_job_with_background_deletion_takes_its_pods(run):
         run.cluster.gone(run.kubelet.path(pod))
 
 
-@pytest.mark.parametrize(("change", "field"), [
-    ({"backoffLimit": -1}, "spec.backoffLimit"),
-    ({"pod": {"restartPolicy": "Always"}}, "spec.template.spec.restartPolicy"),
-    ({"pod": {"containers": []}}, "spec.template.spec.containers"),
-    ({"completionMode": "Odd"}, "spec.completionMode"),
-    ({"maxFailedIndexes": 5}, "spec.maxFailedIndexes"),
-])
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"backoffLimit": -1}, "spec.backoffLimit"),
+        ({"pod": {"restartPolicy": "Always"}}, "spec.template.spec.restartPolicy"),
+        ({"pod": {"containers": []}}, "spec.template.spec.containers"),
+        ({"completionMode": "Odd"}, "spec.completionMode"),
+        ({"maxFailedIndexes": 5}, "spec.maxFailedIndexes"),
+    ],
+)
 def test_job_that_breaks_a_rule_is_422_and_names_the_field(run, change, field):
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}]}
     pod.update(change.pop("pod", {}))
@@ -294,5 +338,7 @@ def test_job_name_that_makes_a_host_name_too_long_is_422(run):
     answer = run.cluster("POST", run.jobs, {"metadata": {"name": "j" * 61}, "spec": spec})
     assert answer.code == 422
     assert "will not able to create pod with invalid DNS label" in answer.body["message"]
-    answer = run.cluster("POST", run.jobs, {"metadata": {"name": "j" * 60}, "spec": {**spec, "suspend": True}})
+    answer = run.cluster(
+        "POST", run.jobs, {"metadata": {"name": "j" * 60}, "spec": {**spec, "suspend": True}}
+    )
     assert answer.code == 201

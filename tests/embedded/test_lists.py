@@ -10,8 +10,13 @@ SERVER_ARGUMENTS = ("--page-lifetime", "0.4")
 def maps(cluster, namespace):
     """Five config maps with labels; gives their path."""
     path = f"{namespace}/configmaps"
-    for name, labels in (("a", {"x": "1", "y": "1"}), ("b", {"x": "2"}), ("c", {"x": "1"}),
-                         ("d", {"y": "2"}), ("e", {})):
+    for name, labels in (
+        ("a", {"x": "1", "y": "1"}),
+        ("b", {"x": "2"}),
+        ("c", {"x": "1"}),
+        ("d", {"y": "2"}),
+        ("e", {}),
+    ):
         cluster.create(path, {"metadata": {"name": name, "labels": labels}})
     return path
 
@@ -20,9 +25,21 @@ def names(listed):
     return "".join(item["metadata"]["name"] for item in listed["items"])
 
 
-@pytest.mark.parametrize(("selector", "expected"), [
-    ("x=1", "ac"), ("x==1", "ac"), ("x!=1", "bde"), ("x in (1,2)", "abc"), ("x notin (1)", "bde"),
-    ("x", "abc"), ("!x", "de"), ("x=1,y=1", "a"), ("x,!y", "bc"), ("", "abcde")])
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("x=1", "ac"),
+        ("x==1", "ac"),
+        ("x!=1", "bde"),
+        ("x in (1,2)", "abc"),
+        ("x notin (1)", "bde"),
+        ("x", "abc"),
+        ("!x", "de"),
+        ("x=1,y=1", "a"),
+        ("x,!y", "bc"),
+        ("", "abcde"),
+    ],
+)
 def test_label_selector_chooses(cluster, maps, selector, expected):
     assert names(cluster.get(f"{maps}?labelSelector={quote(selector)}")) == expected
 
@@ -32,8 +49,10 @@ def test_label_selector_that_cannot_be_read_is_400(cluster, maps):
     assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
 
 
-@pytest.mark.parametrize(("selector", "expected"), [
-    ("metadata.name=b", "b"), ("metadata.name!=b", "acde"), ("metadata.name=zz", "")])
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [("metadata.name=b", "b"), ("metadata.name!=b", "acde"), ("metadata.name=zz", "")],
+)
 def test_field_selector_chooses_by_name(cluster, maps, selector, expected):
     assert names(cluster.get(f"{maps}?fieldSelector={quote(selector)}")) == expected
 
@@ -50,9 +69,12 @@ def test_field_selectors_of_pods_choose_by_node_and_phase(cluster, namespace):
         spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": node}
         cluster.create(path, {"metadata": {"name": name}, "spec": spec})
     cluster.patch(f"{path}/a/status", {"status": {"phase": "Running"}})
-    for selector, expected in (("spec.nodeName=n1", "a"), ("spec.nodeName!=", "ab"),
-                               ("status.phase=Pending", "bc"),
-                               ("spec.nodeName!=,status.phase!=Running", "b")):
+    for selector, expected in (
+        ("spec.nodeName=n1", "a"),
+        ("spec.nodeName!=", "ab"),
+        ("status.phase=Pending", "bc"),
+        ("spec.nodeName!=,status.phase!=Running", "b"),
+    ):
         assert names(cluster.get(f"{path}?fieldSelector={quote(selector)}")) == expected
 
 
@@ -62,8 +84,11 @@ def test_field_selectors_of_events_choose_by_the_object_involved(cluster, namesp
         involved = {"kind": "Pod", "name": pod, "namespace": name, "uid": f"u-{pod}"}
         body = {"metadata": {"name": event}, "involvedObject": involved, "reason": "R"}
         cluster.create(f"{namespace}/events", body)
-    for selector in ("involvedObject.name=q", "involvedObject.uid=u-q", "involvedObject.kind=Pod,"
-                     "involvedObject.name=q"):
+    for selector in (
+        "involvedObject.name=q",
+        "involvedObject.uid=u-q",
+        "involvedObject.kind=Pod,involvedObject.name=q",
+    ):
         assert names(cluster.get(f"{namespace}/events?fieldSelector={quote(selector)}")) == "b"
 
 
@@ -117,9 +142,14 @@ def test_page_token_of_another_kind_is_400(cluster, maps, namespace):
     assert cluster("GET", f"{namespace}/secrets?limit=2&continue={token}").code == 400
 
 
-@pytest.mark.parametrize(("query", "code", "reason"), [
-    ("limit=abc", 400, "BadRequest"), ("resourceVersion=abc", 400, "BadRequest"),
-    ("resourceVersion=999999999", 504, "Timeout")])
+@pytest.mark.parametrize(
+    ("query", "code", "reason"),
+    [
+        ("limit=abc", 400, "BadRequest"),
+        ("resourceVersion=abc", 400, "BadRequest"),
+        ("resourceVersion=999999999", 504, "Timeout"),
+    ],
+)
 def test_list_option_that_cannot_be_met_is_refused(cluster, maps, query, code, reason):
     answer = cluster("GET", f"{maps}?{query}")
     assert (answer.code, answer.body["reason"]) == (code, reason)

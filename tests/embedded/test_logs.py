@@ -36,12 +36,18 @@ def test_log_passes_on_the_kubelets_bytes(cluster, pod, kubelet):
 
 
 def test_log_options_reach_the_kubelet(cluster, pod, kubelet):
-    query = ("follow=true&timestamps=true&previous=true&tailLines=5&limitBytes=100"
-             "&sinceTime=2026-01-01T00:00:00.5Z&container=main&pretty=true")
+    query = (
+        "follow=true&timestamps=true&previous=true&tailLines=5&limitBytes=100"
+        "&sinceTime=2026-01-01T00:00:00.5Z&container=main&pretty=true"
+    )
     read(cluster, f"{pod}/log?{query}")
     assert kubelet.requests[0][1] == {
-        "follow": "true", "timestamps": "true", "previous": "true", "tailLines": "5",
-        "limitBytes": "100", "sinceTime": "2026-01-01T00:00:00.5Z",
+        "follow": "true",
+        "timestamps": "true",
+        "previous": "true",
+        "tailLines": "5",
+        "limitBytes": "100",
+        "sinceTime": "2026-01-01T00:00:00.5Z",
     }
     read(cluster, f"{pod}/log?sinceSeconds=30&follow=false")
     assert kubelet.requests[1][1] == {"sinceSeconds": "30"}
@@ -91,11 +97,15 @@ def test_error_of_the_kubelet_is_a_status_with_its_code(cluster, pod, kubelet, g
 
 def test_log_of_an_unreachable_kubelet_is_500_and_says_why(cluster, namespace, kubelet):
     cluster.create("/api/v1/nodes", {"metadata": {"name": "node-dead"}})
-    status = {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-              "daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}}
+    status = {
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 1}},
+    }
     cluster.patch("/api/v1/nodes/node-dead/status", {"status": status})
-    body = {"metadata": {"name": "p"},
-            "spec": {"nodeName": "node-dead", "containers": [{"name": "main", "image": "i"}]}}
+    body = {
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": "node-dead", "containers": [{"name": "main", "image": "i"}]},
+    }
     cluster.create(f"{namespace}/pods", body)
     answer = cluster("GET", f"{namespace}/pods/p/log")
     assert answer.code == 500
@@ -123,14 +133,24 @@ def test_log_without_a_container_name_needs_a_single_container(cluster, namespac
     cluster.create(f"{namespace}/pods", body)
     answer = cluster("GET", f"{namespace}/pods/p/log")
     assert (answer.code, answer.body["message"]) == (
-        400, "a container name must be specified for pod p, choose one of: [a b]")
+        400,
+        "a container name must be specified for pod p, choose one of: [a b]",
+    )
     answer = cluster("GET", f"{namespace}/pods/p/log?container=c")
     assert (answer.code, answer.body["message"]) == (400, "container c is not valid for pod p")
 
 
-@pytest.mark.parametrize(("query", "code"), [
-    ("tailLines=-1", 422), ("limitBytes=0", 422), ("sinceSeconds=0", 422), ("tailLines=abc", 400),
-    ("sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z", 422), ("sinceTime=abc", 400)])
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("tailLines=-1", 422),
+        ("limitBytes=0", 422),
+        ("sinceSeconds=0", 422),
+        ("tailLines=abc", 400),
+        ("sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z", 422),
+        ("sinceTime=abc", 400),
+    ],
+)
 def test_log_option_that_makes_no_sense_is_refused(cluster, pod, kubelet, query, code):
     answer = cluster("GET", f"{pod}/log?{query}")
     assert (answer.code, answer.body["status"]) == (code, "Failure")

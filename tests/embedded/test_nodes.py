@@ -20,8 +20,11 @@ def node(cluster, kubelet):
 
 
 def pod_on(cluster, namespace, tolerations=()):
-    spec = {"nodeName": "silent", "containers": [{"name": "c", "image": "i"}],
-            "tolerations": list(tolerations)}
+    spec = {
+        "nodeName": "silent",
+        "containers": [{"name": "c", "image": "i"}],
+        "tolerations": list(tolerations),
+    }
     return cluster.create(f"{namespace}/pods", {"metadata": {"name": "p"}, "spec": spec})
 
 
@@ -29,7 +32,10 @@ def test_silent_node_becomes_unknown_and_tainted(cluster, node):
     lost = cluster.until(node, lambda a: len(taints(a.body)) == 2)
     condition = ready(lost)
     assert (condition["status"], condition["reason"], condition["message"]) == (
-        "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+        "Unknown",
+        "NodeStatusUnknown",
+        "Kubelet stopped posting node status.",
+    )
     assert taints(lost) == {(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")}
     events = cluster.get("/api/v1/namespaces/default/events")["items"]
     assert "Node silent status is now: NodeNotReady" in {e["message"] for e in events}
@@ -56,8 +62,14 @@ def test_lease_keeps_a_node_alive(cluster, node):
         cluster.patch(f"{leases}/silent", {"spec": {"leaseTransitions": count}})
         events = cluster.events(f"{leases}?watch=1&timeoutSeconds=1", stop=lambda _event: True)
         assert events
-        with cluster.open("GET", "/api/v1/nodes?watch=1&timeoutSeconds=1&resourceVersion="
-                          + version, timeout=0.1) as response, pytest.raises(TimeoutError):
+        with (
+            cluster.open(
+                "GET",
+                "/api/v1/nodes?watch=1&timeoutSeconds=1&resourceVersion=" + version,
+                timeout=0.1,
+            ) as response,
+            pytest.raises(TimeoutError),
+        ):
             response.readline()
     assert ready(cluster.get(node))["status"] == "True"
     cluster("DELETE", f"{leases}/silent")
@@ -66,12 +78,15 @@ def test_lease_keeps_a_node_alive(cluster, node):
 def test_pods_of_a_silent_node_are_not_ready_and_evicted_as_they_tolerate(
     cluster, kubelet, node, namespace
 ):
-    short = {"key": UNREACHABLE, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+    short = {
+        "key": UNREACHABLE,
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 1,
+    }
     pod = pod_on(cluster, namespace, [short])
     kubelet.run(pod)
-    lost = cluster.until(
-        kubelet.path(pod), lambda a: ready(a.body)["status"] == "False"
-    )
+    lost = cluster.until(kubelet.path(pod), lambda a: ready(a.body)["status"] == "False")
     assert "deletionTimestamp" not in lost["metadata"]
     evicted = cluster.until(kubelet.path(pod), lambda a: a.body["metadata"]["deletionTimestamp"])
     reasons = {c["type"]: c.get("reason") for c in evicted["status"]["conditions"]}

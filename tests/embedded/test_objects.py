@@ -51,7 +51,9 @@ def test_missing_object_is_404_with_group_in_the_details(cluster, namespace):
 @pytest.mark.parametrize("method", ["DELETE", "PATCH"])
 def test_write_to_a_missing_object_is_404(cluster, namespace, method):
     path = f"{namespace}/configmaps/nope"
-    answer = cluster(method, path, {}, content_type=MERGE if method == "PATCH" else "application/json")
+    answer = cluster(
+        method, path, {}, content_type=MERGE if method == "PATCH" else "application/json"
+    )
     assert failure(answer)[:2] == (404, "NotFound")
 
 
@@ -92,7 +94,9 @@ def test_invalid_label_value_is_422(cluster, namespace):
 
 def test_object_without_a_name_is_422(cluster, namespace):
     answer = cluster("POST", f"{namespace}/configmaps", {"metadata": {}})
-    expected = 'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required'
+    expected = (
+        'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required'
+    )
     assert failure(answer) == (422, "Invalid", expected)
 
 
@@ -128,13 +132,17 @@ def test_field_of_the_wrong_type_is_400_and_named(cluster, namespace, change, me
 
 
 def test_gpu_count_given_as_a_number_is_stored_as_text(cluster, namespace):
-    body = pod(containers=[{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 8}}}])
+    body = pod(
+        containers=[{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 8}}}]
+    )
     stored = cluster.create(f"{namespace}/pods", body)
     amounts = {"nvidia.com/gpu": "8"}
     assert stored["spec"]["containers"][0]["resources"] == {"limits": amounts, "requests": amounts}
 
 
-@pytest.mark.parametrize("data", [b"", b"{nope", b"[]", b'"x"', b"{" * 5000, b'{"a": NaN}', b"\xff"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{nope", b"[]", b'"x"', b"{" * 5000, b'{"a": NaN}', b"\xff"]
+)
 def test_body_that_is_no_object_is_400(cluster, namespace, data):
     assert failure(cluster("POST", f"{namespace}/configmaps", data))[:2] == (400, "BadRequest")
 
@@ -146,14 +154,22 @@ def test_body_over_three_mebibytes_is_413(cluster, namespace):
 
 
 def test_body_in_protobuf_is_415(cluster, namespace):
-    answer = cluster("POST", f"{namespace}/configmaps", b"k8s\0",
-                     content_type="application/vnd.kubernetes.protobuf")
+    answer = cluster(
+        "POST",
+        f"{namespace}/configmaps",
+        b"k8s\0",
+        content_type="application/vnd.kubernetes.protobuf",
+    )
     assert failure(answer)[:2] == (415, "UnsupportedMediaType")
 
 
 def test_body_in_yaml_is_read(cluster, namespace):
-    answer = cluster("POST", f"{namespace}/configmaps", b"metadata: {name: a}\ndata: {x: '1'}",
-                     content_type="application/yaml")
+    answer = cluster(
+        "POST",
+        f"{namespace}/configmaps",
+        b"metadata: {name: a}\ndata: {x: '1'}",
+        content_type="application/yaml",
+    )
     assert (answer.code, answer.body["data"]) == (201, {"x": "1"})
 
 
@@ -162,7 +178,9 @@ def test_put_with_an_outdated_version_is_409_conflict(cluster, namespace):
     cluster.patch(f"{namespace}/configmaps/a", {"data": {"x": "2"}})
     code, reason, message = failure(cluster("PUT", f"{namespace}/configmaps/a", old))
     assert (code, reason) == (409, "Conflict")
-    assert message.startswith('Operation cannot be fulfilled on configmaps "a": the object has been')
+    assert message.startswith(
+        'Operation cannot be fulfilled on configmaps "a": the object has been'
+    )
 
 
 def test_patch_with_an_outdated_version_is_409_conflict(cluster, namespace):
@@ -188,7 +206,11 @@ def test_lease_replaced_without_a_version_is_422(cluster, namespace):
 
 def test_resource_versions_grow_over_all_kinds(cluster, namespace):
     versions = [
-        int(cluster.create(f"{namespace}/{kind}", {"metadata": {"name": "a"}})["metadata"]["resourceVersion"])
+        int(
+            cluster.create(f"{namespace}/{kind}", {"metadata": {"name": "a"}})["metadata"][
+                "resourceVersion"
+            ]
+        )
         for kind in ("configmaps", "secrets", "configmaps?x=1", "serviceaccounts")
         if "?" not in kind
     ]
@@ -197,7 +219,9 @@ def test_resource_versions_grow_over_all_kinds(cluster, namespace):
 
 
 def test_update_without_a_change_keeps_the_version(cluster, namespace):
-    before = cluster.create(f"{namespace}/configmaps", {"metadata": {"name": "a"}, "data": {"x": "1"}})
+    before = cluster.create(
+        f"{namespace}/configmaps", {"metadata": {"name": "a"}, "data": {"x": "1"}}
+    )
     assert cluster.patch(f"{namespace}/configmaps/a", {"data": {"x": "1"}}) == before
     assert cluster("PUT", f"{namespace}/configmaps/a", before).body == before
 
@@ -235,7 +259,9 @@ def test_status_of_a_new_pod_is_the_servers(cluster, namespace):
 
 
 def test_merge_patch_replaces_lists_and_deletes_by_null(cluster, namespace):
-    cluster.create(f"{namespace}/configmaps", {"metadata": {"name": "a"}, "data": {"x": "1", "y": "2"}})
+    cluster.create(
+        f"{namespace}/configmaps", {"metadata": {"name": "a"}, "data": {"x": "1", "y": "2"}}
+    )
     changed = cluster.patch(f"{namespace}/configmaps/a", {"data": {"x": None, "z": "3"}})
     assert changed["data"] == {"y": "2", "z": "3"}
 
@@ -250,8 +276,10 @@ def test_json_patch_is_applied_in_order(cluster, namespace):
     assert changed["data"] == {"y": "1"}
 
 
-@pytest.mark.parametrize("operation", [
-    {"op": "test", "path": "/data/x", "value": "2"}, {"op": "remove", "path": "/data/zz"}])
+@pytest.mark.parametrize(
+    "operation",
+    [{"op": "test", "path": "/data/x", "value": "2"}, {"op": "remove", "path": "/data/zz"}],
+)
 def test_json_patch_that_does_not_apply_is_422(cluster, namespace, operation):
     cluster.create(f"{namespace}/configmaps", {"metadata": {"name": "a"}, "data": {"x": "1"}})
     answer = cluster("PATCH", f"{namespace}/configmaps/a", [operation], content_type=JSON_PATCH)
@@ -261,8 +289,11 @@ def test_json_patch_that_does_not_apply_is_422(cluster, namespace, operation):
 def test_strategic_patch_merges_conditions_by_type(cluster, namespace):
     cluster.create(f"{namespace}/pods", pod())
     path = f"{namespace}/pods/p/status"
-    for condition in ({"type": "A", "status": "True"}, {"type": "B", "status": "True"},
-                      {"type": "A", "status": "False"}):
+    for condition in (
+        {"type": "A", "status": "True"},
+        {"type": "B", "status": "True"},
+        {"type": "A", "status": "False"},
+    ):
         changed = cluster.patch(path, {"status": {"conditions": [condition]}}, STRATEGIC)
     statuses = {c["type"]: c["status"] for c in changed["status"]["conditions"]}
     assert (statuses["A"], statuses["B"]) == ("False", "True")
@@ -270,7 +301,9 @@ def test_strategic_patch_merges_conditions_by_type(cluster, namespace):
 
 def test_patch_of_an_unknown_type_is_415(cluster, namespace):
     cluster.create(f"{namespace}/configmaps", {"metadata": {"name": "a"}})
-    answer = cluster("PATCH", f"{namespace}/configmaps/a", {}, content_type="application/apply-patch+yaml")
+    answer = cluster(
+        "PATCH", f"{namespace}/configmaps/a", {}, content_type="application/apply-patch+yaml"
+    )
     assert failure(answer)[:2] == (415, "UnsupportedMediaType")
 
 
@@ -304,10 +337,17 @@ def test_dry_run_changes_nothing(cluster, namespace):
     assert cluster("GET", f"{namespace}/configmaps/a").code == 404
 
 
-@pytest.mark.parametrize(("method", "path"), [
-    ("POST", "/api/v1/pods"), ("DELETE", "/api/v1/pods"), ("DELETE", "/api/v1/namespaces"),
-    ("POST", "/api/v1/namespaces/default/pods/p"), ("PUT", "/api/v1/namespaces/default/pods"),
-    ("GET", "/api/v1/namespaces/default/pods/p/binding")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/pods"),
+        ("DELETE", "/api/v1/pods"),
+        ("DELETE", "/api/v1/namespaces"),
+        ("POST", "/api/v1/namespaces/default/pods/p"),
+        ("PUT", "/api/v1/namespaces/default/pods"),
+        ("GET", "/api/v1/namespaces/default/pods/p/binding"),
+    ],
+)
 def test_method_that_a_path_does_not_have_is_405(cluster, method, path):
     answer = cluster(method, path, {} if method in ("POST", "PUT") else None)
     assert failure(answer)[:2] == (405, "MethodNotAllowed")

@@ -38,7 +38,9 @@ def unhelpful(count):
 
 def in_rack(operator, *values, field=False):
     if field:
-        term = {"matchFields": [{"key": "metadata.name", "operator": operator, "values": list(values)}]}
+        term = {
+            "matchFields": [{"key": "metadata.name", "operator": operator, "values": list(values)}]
+        }
     else:
         term = {"matchExpressions": [{"key": "rack", "operator": operator, "values": list(values)}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -76,20 +78,28 @@ def test_bound_pod_has_an_event_that_names_its_node(cluster, place, namespace):
     assert events[0]["message"] == f"Successfully assigned {name}/a to n2"
 
 
-@pytest.mark.parametrize(("spec", "node"), [
-    ({"nodeSelector": {"rack": "r1"}}, "n2"),
-    ({"affinity": in_rack("In", "r1")}, "n2"),
-    ({"affinity": in_rack("NotIn", "r0")}, "n2"),
-    ({"affinity": in_rack("Exists")}, "n0"),
-    ({"affinity": in_rack("In", "n3", field=True)}, "n3"),
-])
+@pytest.mark.parametrize(
+    ("spec", "node"),
+    [
+        ({"nodeSelector": {"rack": "r1"}}, "n2"),
+        ({"affinity": in_rack("In", "r1")}, "n2"),
+        ({"affinity": in_rack("NotIn", "r0")}, "n2"),
+        ({"affinity": in_rack("Exists")}, "n0"),
+        ({"affinity": in_rack("In", "n3", field=True)}, "n3"),
+    ],
+)
 def test_pod_goes_where_selector_and_affinity_allow(place, spec, node):
     assert place(8, **spec) == node
 
 
-@pytest.mark.parametrize("spec", [
-    {"nodeSelector": {"rack": "zz"}}, {"affinity": in_rack("DoesNotExist")},
-    {"affinity": in_rack("In", "zz")}])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"rack": "zz"}},
+        {"affinity": in_rack("DoesNotExist")},
+        {"affinity": in_rack("In", "zz")},
+    ],
+)
 def test_pod_that_no_node_suits_says_so(place, spec):
     words = "4 node(s) didn't match Pod's node affinity/selector."
     assert place(**spec) == f"0/4 nodes are available: {words} {unhelpful(4)}"
@@ -105,8 +115,12 @@ def test_pod_for_another_scheduler_is_left_alone(cluster, place, namespace):
 
 def test_cordon_and_taint_keep_pods_away_until_lifted(cluster, place, namespace):
     taints = [{"key": "a", "value": "b", "effect": "NoSchedule"}]
-    for name, spec in (("n0", {"unschedulable": True}), ("n1", {"taints": taints}),
-                       ("n2", {"taints": taints}), ("n3", {"taints": taints})):
+    for name, spec in (
+        ("n0", {"unschedulable": True}),
+        ("n1", {"taints": taints}),
+        ("n2", {"taints": taints}),
+        ("n3", {"taints": taints}),
+    ):
         cluster.patch(f"/api/v1/nodes/{name}", {"spec": spec})
     cluster.until("/api/v1/nodes/n0", lambda a: a.body["spec"]["taints"])
     words = "1 node(s) were unschedulable, 3 node(s) had untolerated taint(s)."
@@ -150,5 +164,7 @@ def test_binding_assigns_a_pod_once(cluster, namespace):
     assert pod["status"]["conditions"][0]["status"] == "True"
     answer = cluster("POST", f"{path}/binding", binding)
     assert (answer.code, answer.body["message"]) == (
-        409, 'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n0"')
+        409,
+        'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n0"',
+    )
     cluster("DELETE", f"{path}?gracePeriodSeconds=0")

@@ -1,6 +1,7 @@
 import time
 
 import pytest
+
 from pytest_cre.embedded.kinds import CONFIG_MAP, NODE
 from pytest_cre.embedded.listing import Lister
 from pytest_cre.embedded.selecting import parse_selection
@@ -17,7 +18,11 @@ def test_records_are_sorted_by_namespace_and_name():
     for namespace, name in (("b", "a"), ("a", "z"), ("a-b", "m"), ("a", "b")):
         put(store, name, namespace)
     assert [r.key for r in store.records(CONFIG_MAP)] == [
-        ("a", "b"), ("a", "z"), ("a-b", "m"), ("b", "a")]
+        ("a", "b"),
+        ("a", "z"),
+        ("a-b", "m"),
+        ("b", "a"),
+    ]
     assert [r.key for r in store.records(CONFIG_MAP, "a")] == [("a", "b"), ("a", "z")]
 
 
@@ -45,7 +50,10 @@ def test_history_is_kept_per_kind_and_says_where_it_starts():
         store.put(NODE, ("", "n"), {"metadata": {"name": "n", "uid": "n"}, "status": {"c": count}})
     assert [change.record.key[1] for change in store.changes_after(CONFIG_MAP, 1)] == ["x"]
     newest = store.version
-    assert [change.version for change in store.changes_after(NODE, newest - 2)] == [newest - 1, newest]
+    assert [change.version for change in store.changes_after(NODE, newest - 2)] == [
+        newest - 1,
+        newest,
+    ]
     with pytest.raises(HistoryGoneError) as gone:
         store.changes_after(NODE, newest - 3)
     assert gone.value.oldest_version == newest - 1
@@ -66,7 +74,9 @@ def test_thousand_nodes_of_12_kb_are_listed_in_well_under_a_tenth_of_a_second():
     everything = parse_selection(NODE, "", "", "")
 
     def encoded():
-        return lister.page(NODE, everything, limit=0, continue_token="", resource_version="").encoded()
+        return lister.page(
+            NODE, everything, limit=0, continue_token="", resource_version=""
+        ).encoded()
 
     assert len(encoded()) > 12_000_000
     begun_s = time.perf_counter()

@@ -48,7 +48,9 @@ def test_watch_from_a_version_tells_each_change_once(cluster, maps):
     versions = [int(e["object"]["metadata"]["resourceVersion"]) for e in events]
     assert versions == sorted(set(versions))
     assert versions[-1] == int(newest)
-    assert {(e["object"]["kind"], e["object"]["apiVersion"]) for e in events} == {("ConfigMap", "v1")}
+    assert {(e["object"]["kind"], e["object"]["apiVersion"]) for e in events} == {
+        ("ConfigMap", "v1")
+    }
 
 
 def test_watch_without_a_version_begins_with_what_there_is(cluster, maps):

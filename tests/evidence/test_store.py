@@ -192,6 +192,7 @@ def resum(folder):
         lambda _: [],
         lambda facts: {key: facts[key] for key in facts if key != "scale"},
     ],
+    ids=["schema", "path", "number-for-groups", "number-for-entry", "list", "missing-scale"],
 )
 def test_read_of_malformed_evidence_is_one_line(tmp_path, change):
     folder = write_workflow(tmp_path, workflow())

@@ -16,6 +16,7 @@ def test_duration_is_read_in_seconds(text, seconds):
 @pytest.mark.parametrize(
     "text",
     ["", "90", "1 h", "1.5h", "-1s", "1d", "s", "1h 30m", "1S", "\u0661s", 90, None, "1s" * 99],
+    ids=repr,
 )
 def test_duration_of_another_form_is_refused(text):
     with pytest.raises(ValueError, match="must be a duration such as 90s or 1h30m, got"):

@@ -43,6 +43,7 @@ def test_quantity_that_kubernetes_refuses_is_refused(text):
         ("1T", 1024**4),
         (8, 8),
     ],
+    ids=repr,
 )
 def test_message_size_counts_in_powers_of_1024(text, size):
     assert parse_message_bytes(text) == size

@@ -295,6 +295,13 @@ def test_judge_group_job_that_succeeded_at_a_second_try_passes_with_a_warning(
     assert "succeeded after a failure: pod cre-job-1-x on node node-1" in verdict.warnings[0]
 
 
+def test_judge_group_trouble_before_a_success_is_a_warning(evidence, bandwidth, limit):
+    given = evidence(problems=(Problem(code="image-pull", message="pull was tried twice"),))
+    verdict = judged(given, bandwidth(), limit())
+
+    assert (verdict.code, verdict.warnings) == ("pass", ("pull was tried twice",))
+
+
 @pytest.mark.parametrize(
     "changes", [{"attempt": 1}, {"pods": "restarted"}], ids=["second-attempt", "restarted-pod"]
 )

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_cre.judge.verdict import Check
@@ -63,6 +63,8 @@ def test_check_words_tells_metric_measured_margin_and_limit(limit):
 
 
 @given(NUMBERS, NUMBERS)
+@example(1.0, 1.0 + 2**-52)
+@example(999999.9999999999, 1000000.0)
 def test_check_words_different_numbers_never_look_the_same(one, other):
     from pytest_cre.catalog.limit import Limit
 

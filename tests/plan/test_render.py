@@ -151,6 +151,15 @@ def test_render_entry_env_wins_over_ours(render, entry):
     assert container["env"] == [{"name": "PYTHONUNBUFFERED", "value": "0"}]
 
 
+def test_render_substitutes_names_in_the_environment(render, entry):
+    plan = render(dataclasses.replace(entry, env={"WORLD": "${nodes}x$$", "HOST": "$(NODE)"}))
+    container = by_kind(plan)["Job"]["spec"]["template"]["spec"]["containers"][0]
+    values = {each["name"]: each["value"] for each in container["env"]}
+    assert values["WORLD"].endswith("x$")
+    assert values["WORLD"][:-2].isdecimal()
+    assert values["HOST"] == "$(NODE)"
+
+
 def test_render_same_input_gives_the_same_bytes(render, entry):
     reordered = dataclasses.replace(entry, env=dict(reversed((entry.env | {"A": "1"}).items())))
     other = dataclasses.replace(entry, env=entry.env | {"A": "1"})

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from pytest_cre.evidence.model import LogStream
 from pytest_cre.report.failure import failure_text, first_line, skip_text
 
 BELOW = "busbw 371.4 GB/s is 7.2 % below the gb200 limit 400 GB/s"
@@ -31,6 +34,13 @@ def test_failure_text_worst_group_speaks_first(check, group, item):
     slower = group(check(200.0), name="group-1", reasons=["slower"])
 
     assert failure_text(item(slow, slower)).startswith("slower (")
+
+
+def test_failure_text_verdict_outranks_margin(check, group, item):
+    met = group(check(401.0), name="group-0")
+    wrong = group(check(500.0, code="fail"), name="group-1", reasons=["wrong values"])
+
+    assert failure_text(item(met, wrong)).startswith("wrong values (")
 
 
 def test_failure_text_inconclusive_says_so_at_once(check, group, item):
@@ -75,14 +85,13 @@ def test_failure_text_tells_source_of_the_limit_and_place_of_the_logs(check, gro
 
 
 def test_failure_text_shows_the_log_of_the_failed_pod(check, group, item, evidence, failed_pod):
-    from dataclasses import replace
-
-    from pytest_cre.evidence.model import LogStream
-
     verdict = item(group(code="fail", reasons=["pod cre-job-3 ended with exit code 1"]))
     seen = evidence(verdict, pods=(failed_pod,))
-    other = LogStream(pod="cre-job-3", data=b"NCCL WARN\n", completion_index=3)
-    with_log = replace(seen.groups[0], logs=(*seen.groups[0].logs, other))
+    others = [
+        LogStream(pod="cre-job-3", data=data, completion_index=3, restart_count=count)
+        for count, data in ((1, b"NCCL WARN\n"), (0, b"before its restart\n"), (2, b""))
+    ]
+    with_log = replace(seen.groups[0], logs=(*seen.groups[0].logs, *others))
 
     text = failure_text(verdict, evidence=replace(seen, groups=(with_log,)))
     assert text.endswith("log of pod cre-job-3:\nNCCL WARN\n")

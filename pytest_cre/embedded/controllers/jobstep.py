@@ -248,10 +248,12 @@ class JobStep:
             self._set_suspended("False", "JobResumed", "Job resumed")
             self._recorder.record(self._job, "Normal", "Resumed", "Job resumed")
             self._status["startTime"] = self._registry.now_text()
-        active = [pod for pod in group.active if not self._is_superfluous(pod)]
+        active: list[Record] = []
         for pod in group.active:
-            if pod not in active:
+            if self._is_superfluous(pod):
                 self._dismiss(pod)
+            else:
+                active.append(pod)
         present = len(active)
         if self._spec["podReplacementPolicy"] == "Failed":
             present += len(group.terminating)

@@ -47,8 +47,8 @@ _LOSS_LABELS = (b"lm loss", b"loss", b"total loss")
 _TAIL = b" number of skipped iterations:   0 | number of nan iterations:   0 |"
 # The usual form of a line, with nothing but the kubelet's timestamp before it.
 _USUAL = re.compile(
-    rb"(?:(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?Z )?"
-    rb" ?\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?\] iteration +(\d{1,15})/ *(\d{1,15}) \|"
+    rb"(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) )?"
+    rb" ?\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d{1,9})?)\] iteration +(\d{1,15})/ *(\d{1,15}) \|"
     rb" consumed samples: +(\d{1,15}) \|"
     rb" elapsed time per iteration \(ms\): (\d{1,12}(?:\.\d{1,9})?) \|"
     rb"(?: throughput per GPU \(TFLOP/s/GPU\): (\d{1,9}(?:\.\d{1,9})?) \|)?"
@@ -60,21 +60,6 @@ _ELAPSED = re.compile(
     rb"elapsed[ _]time[ _]per[ _]iteration[ _](?:\(ms\)|in[ _]ms)[ ]*[:=][ ]*([\d.]+)[ ]*\|"
     rb"|\biteration time[ ]*[:=][ ]*([\d.]+)[ ]*s\b"
 )
-_NANOSECONDS: tuple[int, ...] = tuple(10 ** (9 - digits) for digits in range(10))
-
-
-@lru_cache(maxsize=256)
-def _minute_ns(text: bytes) -> int | None:
-    return instant_ns(text + b":00")
-
-
-def _at(minute: bytes, second: bytes, fraction: bytes | None) -> int | None:
-    whole = _minute_ns(minute)
-    if whole is None or second > b"60":
-        return None
-    if fraction is None:
-        return whole + int(second) * SECOND_NS
-    return whole + int(second) * SECOND_NS + int(fraction) * _NANOSECONDS[len(fraction)]
 
 
 def _seconds_in(text: bytes) -> float | None:
@@ -207,34 +192,26 @@ class Megatron(Dialect):
                 return True
         return False
 
-    def fast(self, block: bytes, at: int) -> int:
-        """Take the usual form of a step line in one go."""
-        found = _USUAL.match(block, at)
-        if found is None or self._step_time is not None:
-            return -1
-        rest = found.end()
-        end = block.find(b"\n", rest)
-        if rest < end and not block.endswith(_TAIL, rest, end):
-            return -1
-        groups = found.groups()
-        kubelet, kubelet_second, kubelet_fraction, minute, second, fraction = groups[:6]
-        iteration, last, samples, milliseconds, tflops, loss = groups[6:]
-        absolute_ns = NO_TIME
-        if kubelet is not None:
-            kubelet_ns = _at(kubelet, kubelet_second, kubelet_fraction)
-            if kubelet_ns is None:
-                return -1
-            absolute_ns = kubelet_ns
-        app_ns = _at(minute, second, fraction)
-        if app_ns is None or iteration == last:
-            return -1
-        self.recorder.row(
-            int(iteration),
-            app_ns,
-            absolute_ns,
-            float(milliseconds) / 1000,
-            nan if tflops is None else float(tflops),
-            float(loss),
+    def fast(self, block: bytes, at: int) -> tuple[int, int]:
+        """Take as many lines of the usual form as follow each other, a column at a time."""
+        if self._step_time is not None:
+            return at, 0
+        match, find, ends = _USUAL.match, block.find, block.endswith
+        rows = []
+        while (found := match(block, at)) is not None:
+            rest = found.end()
+            end = find(b"\n", rest)
+            if rest < end and not ends(_TAIL, rest, end):
+                break
+            rows.append(found.groups())
+            at = end + 1
+        while rows and not self._is_dated(rows[-1]):
+            at = block.rfind(b"\n", 0, at - 1) + 1
+            rows.pop()
+        if not rows:
+            return at, 0
+        kubelet, minutes, seconds, numbers, _, samples, elapsed, rates, losses = zip(
+            *rows, strict=True
         )
-        self.recorder.samples = int(samples)
-        return end + 1
+        ...
+        return at, len(rows)

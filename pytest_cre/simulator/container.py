@@ -1,0 +1,141 @@
+"""One container of a simulated pod: started, watched, restarted, stopped; its log kept."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pytest_cre.simulator.containercall import ContainerCall, Fetch, resolve_call
+from pytest_cre.simulator.generators import program_for
+from pytest_cre.simulator.logbuffer import LogBuffer
+from pytest_cre.simulator.nodeobjects import NODE_ADDRESS, now_text
+from pytest_cre.simulator.podstatus import SIGKILL_EXIT, SIGTERM_EXIT, ContainerExit, ContainerState
+from pytest_cre.simulator.world import ContainerRun
+
+if TYPE_CHECKING:
+    from pytest_cre.simulator.pod import PodRun
+
+Json = Any
+Report = Callable[[], Awaitable[None]]
+
+_RESTART_S = (1.0, 10.0)  # back-off between restarts in place
+_MESSAGE_BYTES = 2048
+_MESSAGE_LINES = 80
+
+
+class Container:
+    """A container's state and its logs: of the run that goes on or ended last, and of the one before."""
+
+    def __init__(self, spec: Json, pod: "PodRun") -> None:
+        self.spec, self.pod = spec, pod
+        self.name: str = spec["name"]
+        self.image: str = spec.get("image", "")
+        self.state = ContainerState(name=self.name, image=self.image, identity=_identity())
+        self.log: LogBuffer | None = None
+        self.previous_log: LogBuffer | None = None
+        self._call: ContainerCall | None = None
+        self._run: ContainerRun | None = None
+        self._program: asyncio.Task[int] | None = None
+
+    async def resolve(self, pod: Json, fetch: Fetch) -> None:
+        """Find out what the container runs; raises `ConfigProblem`."""
+        self._call = await resolve_call(
+            pod, self.spec, pod_ip=self.pod.pod_ip, host_ip=NODE_ADDRESS, fetch=fetch
+        )
+
+    async def run_to_end(self, report: Report) -> ContainerExit:
+        """Return how the container ended for good, after the restarts its pod allows."""
+        policy = self.pod.pod["spec"].get("restartPolicy", "Always")
+        delay_s = _RESTART_S[0]
+        while True:
+            ended = await self._run_once()
+            if policy == "Never" or (policy == "OnFailure" and ended.code == 0):
+                return ended
+            self.state.restart(_identity())
+            await report()
+            await asyncio.sleep(delay_s)
+            delay_s = min(delay_s * 2, _RESTART_S[1])
+            self._start()
+            await report()
+
+    def _start(self) -> None:
+        if self._call is None:
+            raise RuntimeError("a container is started before it was resolved")
+        self.previous_log, self.log = self.log, LogBuffer(time.time_ns)
+        self._run = ContainerRun(
+            world=self.pod.world,
+            pod=self.pod.pod,
+            control=self.pod,
+            node=self.pod.node,
+            subject=self.pod.subject(self.name, " ".join(self._call.argv)),
+            call=self._call,
+            log=self.log,
+        )
+        self.state.started_at = now_text()
+        self.pod.world.runs[self._run.key] = self._run
+        self._program = asyncio.create_task(program_for(self._run))
+
+    async def _run_once(self) -> ContainerExit:
+        if self.state.started_at is None:
+            self._start()
+        if self._run is None or self._program is None:
+            raise RuntimeError("the container was not started")
+        run, program = self._run, self._program
+        clock = asyncio.create_task(run.time_faults())
+        try:
+            await asyncio.wait((program, run.ending), return_when=asyncio.FIRST_COMPLETED)
+            if run.ending.done():
+                ended = run.ending.result()
+                await _cancel(program)
+            else:
+                ended = ContainerExit(code=program.result())
+        finally:
+            clock.cancel()
+            self._close(run)
+        self._end(ended)
+        return ended
+
+    def _close(self, run: ContainerRun) -> None:
+        """Take the run out of the world; its program may still be ending."""
+        if self.pod.world.runs.get(run.key) is run:
+            del self.pod.world.runs[run.key]
+        for group in list(self.pod.world.groups.values()):
+            if any(member is run for member in group.members.values()):
+                group.leave(run)
+                if group.is_closed or not group.members:
+                    self.pod.world.groups.pop(group.key, None)
+        run.ended.set()
+
+    def _end(self, ended: ContainerExit) -> None:
+        if self.log is not None:
+            self.log.close()
+        is_wanted = self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        if is_wanted and ended.code and not ended.message and self.log is not None:
+            message = self.log.tail(lines=_MESSAGE_LINES, limit_bytes=_MESSAGE_BYTES)
+            ended = ContainerExit(code=ended.code, reason=ended.reason, message=message)
+        self.state.end(ended)
+
+    async def stop(self, grace_s: float) -> None:
+        """End the container as SIGTERM and then SIGKILL would."""
+        run, program = self._run, self._program
+        if program is None or run is None:
+            return
+        if not program.done():
+            program.cancel()
+            await asyncio.wait((program,), timeout=max(grace_s, 0.1))
+        if self.state.is_running:
+            self._close(run)
+            code = SIGTERM_EXIT if grace_s > 0 and program.done() else SIGKILL_EXIT
+            self._end(ContainerExit(code=code))
+
+
+async def _cancel(program: "asyncio.Task[int]") -> None:
+    program.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await program
+
+
+def _identity() -> str:
+    return f"simulated://{uuid4().hex}"

@@ -1,0 +1,308 @@
+"""The life of one pod on a simulated node, from its binding to its end."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pytest_cre.simulator.api import STRATEGIC_PATCH, ApiClient, ApiRefusal
+from pytest_cre.simulator.container import Container
+from pytest_cre.simulator.containercall import ConfigProblem
+from pytest_cre.simulator.faults import Subject
+from pytest_cre.simulator.hardware import SimulatedNode
+from pytest_cre.simulator.nodeobjects import now_text
+from pytest_cre.simulator.podstatus import (
+    SIGKILL_EXIT,
+    ContainerExit,
+    ContainerState,
+    condition,
+    pod_status,
+)
+from pytest_cre.simulator.world import World
+
+Json = Any
+Tell = Callable[[Json, str, str, str], Awaitable[None]]
+"""Writes an Event about a pod: type, reason, message."""
+
+_LOG = logging.getLogger(__name__)
+_CONFIG_RETRY_S = (0.2, 5.0)
+_PULL_RETRY_S = (0.5, 10.0)
+_LOST_NODE_POLL_S = 0.5
+_FINISHED = ("Succeeded", "Failed")
+
+
+class PodRun:
+    """One pod. Its task ends when the pod has ended and, if it is deleted, was let go."""
+
+    def __init__(
+        self, pod: Json, *, api: ApiClient, world: World, node: SimulatedNode, pod_ip: str, tell: Tell
+    ) -> None:
+        self.pod, self.api, self.world, self.node, self.tell = pod, api, world, node, tell
+        self.pod_ip = pod_ip
+        self.name: str = pod["metadata"]["name"]
+        self.namespace: str = pod["metadata"]["namespace"]
+        self.uid: str = pod["metadata"]["uid"]
+        self.containers = [self._container(each) for each in pod["spec"].get("containers") or ()]
+        self.init_containers = [
+            self._container(each) for each in pod["spec"].get("initContainers") or ()
+        ]
+        self._phase = "Pending"
+        self._started_at: str | None = None
+        self._is_initialized = not self.init_containers
+        self._stop = asyncio.Event()
+        self._eviction: str | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def path(self) -> str:
+        """Return the pod's address."""
+        return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
+
+    def find(self, container: str) -> Container | None:
+        """Return a container by name."""
+        found = (each for each in (*self.containers, *self.init_containers) if each.name == container)
+        return next(found, None)
+
+    def start(self) -> None:
+        """Begin the pod's life in the background."""
+        self._task = asyncio.create_task(self._guarded())
+
+    def update(self, pod: Json) -> None:
+        """Take a newer state of the object."""
+        self.pod = pod
+        if pod["metadata"].get("deletionTimestamp"):
+            self._stop.set()
+
+    def vanish(self) -> None:
+        """End at once and tell nobody: the object is gone."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def finish(self) -> None:
+        """Wait until nothing of the pod runs any more."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    def evict(self, message: str) -> None:
+        """End the pod as evicted by its node."""
+        self._eviction = message
+        self._stop.set()
+
+    # Life
+
+    async def _guarded(self) -> None:
+        """One pod's trouble is its own: it is written down and the others live on."""
+        try:
+            await self._live()
+        except ApiRefusal as refusal:
+            if refusal.status not in (404, 409):  # gone, or another of the same name
+                _LOG.warning("pod %s/%s: %s", self.namespace, self.name, refusal)
+        except Exception:
+            _LOG.exception("pod %s/%s", self.namespace, self.name)
+        finally:
+            await self._kill()
+
+    async def _live(self) -> None:
+        self.update(self.pod)
+        status = self.pod.get("status") or {}
+        if status.get("phase") not in _FINISHED:
+            if status.get("startTime"):
+                # It was started by a kubelet that is no more; its containers are lost with it.
+                await self._report_lost()
+            else:
+                await self._run_until_stopped()
+        await self._stop.wait()
+        if self.pod["metadata"].get("deletionTimestamp"):
+            await self._let_go()
+
+    async def _run_until_stopped(self) -> None:
+        work = asyncio.create_task(self._run())
+        stop = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                work.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await work
+                await self._stop_containers()
+                await self._report_stopped()
+            else:
+                work.result()
+        finally:
+            work.cancel()
+            stop.cancel()
+
+    async def _run(self) -> None:
+        self._started_at = now_text()
+        await self._report()
+        await self._pull_images()
+        await self._resolve()
+        await asyncio.sleep(self.world.scenario.pod_start_s)
+        for container in self.init_containers:
+            ended = await container.run_to_end(self._report)
+            if ended.code:
+                await self._report("Failed")
+                return
+        self._is_initialized = True
+        self._phase = "Running"
+        deadline_s = self.pod["spec"].get("activeDeadlineSeconds")
+        try:
+            async with asyncio.timeout(deadline_s):
+                async with asyncio.TaskGroup() as group:
+                    runs = [
+                        group.create_task(each.run_to_end(self._report)) for each in self.containers
+                    ]
+                    await asyncio.sleep(0)  # so that all have started before the first report
+                    await self._report("Running")
+        except TimeoutError:
+            await self._stop_containers()
+            words = "Pod was active on the node longer than the specified deadline"
+            await self._report("Failed", reason="DeadlineExceeded", message=words)
+            return
+        is_well = all(run.result().code == 0 for run in runs)
+        await self._report("Succeeded" if is_well else "Failed")
+
+    async def _pull_images(self) -> None:
+        delay_s = _PULL_RETRY_S[0]
+        while True:
+            failing = None
+            for container in self.containers:
+                subject = self.subject(container.name)
+                fault = next(self.world.faults.holding("image-pull-back-off", subject), None)
+                if fault is not None:
+                    failing = container
+                    words = fault.message or f"failed to pull image {container.image!r}: not found"
+                    container.state.waiting = ("ErrImagePull", words)
+                    await self.tell(self.pod, "Warning", "Failed", words)
+            if failing is None:
+                return
+            await self._report()
+            await asyncio.sleep(delay_s)
+            delay_s = min(delay_s * 2, _PULL_RETRY_S[1])
+            words = f"Back-off pulling image {failing.image!r}"
+            failing.state.waiting = ("ImagePullBackOff", words)
+            await self.tell(self.pod, "Warning", "BackOff", words)
+            await self._report()
+            await asyncio.sleep(delay_s)
+
+    async def _resolve(self) -> None:
+        """Read what the containers refer to; what is missing may still come."""
+        for container in (*self.init_containers, *self.containers):
+            delay_s = _CONFIG_RETRY_S[0]
+            while True:
+                try:
+                    await container.resolve(self.pod, self._fetch)
+                    break
+                except ConfigProblem as problem:
+                    container.state.waiting = (problem.reason, str(problem))
+                    is_mount = problem.reason == "ContainerCreating"
+                    await self.tell(
+                        self.pod, "Warning", "FailedMount" if is_mount else "Failed", str(problem)
+                    )
+                    await self._report()
+                    await asyncio.sleep(delay_s)
+                    delay_s = min(delay_s * 2, _CONFIG_RETRY_S[1])
+            container.state.waiting = ("ContainerCreating", "")
+
+    async def _fetch(self, plural: str, namespace: str, name: str) -> Json | None:
+        try:
+            return await self.api.call("GET", f"/api/v1/namespaces/{namespace}/{plural}/{name}")
+        except ApiRefusal as refusal:
+            if refusal.status in (403, 404):
+                return None
+            raise
+
+    # Ends
+
+    async def _stop_containers(self) -> None:
+        metadata, spec = self.pod["metadata"], self.pod["spec"]
+        grace_s = metadata.get("deletionGracePeriodSeconds", spec.get("terminationGracePeriodSeconds"))
+        grace_s = 30.0 if grace_s is None else float(grace_s)
+        await asyncio.gather(
+            *(each.stop(grace_s) for each in (*self.init_containers, *self.containers))
+        )
+
+    async def _kill(self) -> None:
+        for container in (*self.init_containers, *self.containers):
+            await container.stop(0.0)
+
+    async def _report_stopped(self) -> None:
+        for container in self.containers:
+            if container.state.ended is None:
+                container.state.end(
+                    ContainerExit(code=SIGKILL_EXIT, reason="ContainerStatusUnknown")
+                )
+        if self._eviction is None:
+            is_well = all(each.state.ended.code == 0 for each in self.containers if each.state.ended)
+            await self._report("Succeeded" if is_well else "Failed")
+            return
+        await self.tell(self.pod, "Warning", "Evicted", self._eviction)
+        disrupted = condition("DisruptionTarget", True, "TerminationByKubelet", self._eviction)
+        await self._report(
+            "Failed", conditions=(disrupted,), reason="Evicted", message=self._eviction
+        )
+        self._stop.clear()
+        if self.pod["metadata"].get("deletionTimestamp"):
+            self._stop.set()
+
+    async def _report_lost(self) -> None:
+        self._started_at = self.pod["status"]["startTime"]
+        for container in self.containers:
+            container.state.end(ContainerExit(code=SIGKILL_EXIT, reason="ContainerStatusUnknown"))
+        self._is_initialized = True
+        await self._report("Failed")
+
+    async def _let_go(self) -> None:
+        await self._while_reachable()
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}
+        with contextlib.suppress(ApiRefusal):
+            await self.api.call("DELETE", self.path, body)
+
+    # Status
+
+    async def _report(
+        self,
+        phase: str | None = None,
+        *,
+        conditions: tuple[Json, ...] = (),
+        reason: str = "",
+        message: str = "",
+    ) -> None:
+        self._phase = phase or self._phase
+        await self._while_reachable()
+        status = pod_status(
+            self._phase,
+            states=[each.state for each in self.containers],
+            init_states=[each.state for each in self.init_containers],
+            started_at=self._started_at,
+            pod_ip=self.pod_ip,
+            is_initialized=self._is_initialized,
+            conditions=conditions,
+            reason=reason,
+            message=message,
+        )
+        patch = {"metadata": {"uid": self.uid}, "status": status}
+        await self.api.call("PATCH", f"{self.path}/status", patch, content_type=STRATEGIC_PATCH)
+
+    async def _while_reachable(self) -> None:
+        while self.world.is_lost(self.node.name):
+            await asyncio.sleep(_LOST_NODE_POLL_S)
+
+    def subject(self, container: str, command: str = "") -> Subject:
+        """Return a container of this pod as faults see it."""
+        metadata = self.pod["metadata"]
+        index = (metadata.get("annotations") or {}).get("batch.kubernetes.io/job-completion-index", "")
+        return Subject(
+            node=self.node.name,
+            namespace=self.namespace,
+            pod=self.name,
+            pod_uid=self.uid,
+            container=container,
+            labels=metadata.get("labels") or {},
+            index=int(index) if index.isdigit() else None,
+            command=command,
+        )
+
+    def _container(self, container: Json) -> Container:
+        return Container(container, self)
