@@ -6,6 +6,7 @@ comes back to `measure/` and `judge/`.
 
 import copy
 import os
+import queue
 import secrets
 import shutil
 import tempfile
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.cluster.client import Client
     from pytest_cre.cluster.local import LocalCluster
-    from pytest_cre.evidence.model import WorkflowEvidence
+    from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
     from pytest_cre.items import EntryCase
     from pytest_cre.judge.verdict import ItemVerdict
     from pytest_cre.options import Settings
@@ -42,8 +43,13 @@ Manifests = list[dict[str, object]]
 class Campaign:
     """What one run does on its cluster. Contacts nothing until it is opened or asked."""
 
-    def __init__(self, settings: "Settings", catalog: "Catalog") -> None:
+    def __init__(
+        self, settings: "Settings", catalog: "Catalog", on_news: Callable[[str], None]
+    ) -> None:
         self.settings = settings
+        self.on_news = on_news  # called in the main thread only
+        self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._has_kept = False
         self.catalog = catalog
         self.run_id = secrets.token_hex(5)
         self._local: LocalCluster | None = None
@@ -133,7 +139,9 @@ class Campaign:
         thread.start()
         try:
             while thread.is_alive():
-                thread.join(0.5)  # in slices: a signal reaches the main thread between them
+                thread.join(0.2)  # in slices: a signal reaches the main thread between them
+                while not self._news.empty():
+                    self.on_news(self._news.get())
         except KeyboardInterrupt:
             stop.set()
             thread.join(INTERRUPT_PATIENCE_S)
@@ -167,8 +175,11 @@ class Campaign:
             scripts=scripts_of(case.entry),
         )
         plan = _modified(plan, modify)
-        with held_lease(self.client, self.run_id, f"{self.run_id}-{os.getpid()}", stop=stop):
-            evidence = run_workflow(plan, self.client, ledger=self.ledger, stop=stop)
+        holder = f"{self.run_id}-{os.getpid()}"
+        with held_lease(self.client, self.run_id, holder, stop=stop, on_wait=self._news.put):
+            evidence = run_workflow(
+                plan, self.client, ledger=self.ledger, stop=stop, keep=self._keeps
+            )
         self._save(evidence)
         return evidence
 
@@ -196,10 +207,23 @@ class Campaign:
 
             write_workflow(self.settings.evidence_dir, evidence)
 
+    def _keeps(self, evidence: "GroupEvidence") -> bool:
+        has_failed = evidence.job is None or evidence.job.terminal != "succeeded"
+        keeps = self.settings.keep == "always" or (self.settings.keep == "failed" and has_failed)
+        if keeps and not self._has_kept:
+            self._has_kept = True
+            self._news.put(
+                f"objects are kept; delete them with: pytest-cre cleanup --run {self.run_id}"
+            )
+        return keeps
+
     def sweep(self) -> tuple[str, ...]:
-        """Delete what this run created and still exists; return what could not be deleted."""
-        if self._ledger is None:
-            return ()  # nothing was ever announced
+        """Delete what this run created and still exists; return what could not be deleted.
+
+        Objects that the user asked to keep stay, and with them the ledger that names them.
+        """
+        if self._ledger is None or self._has_kept:
+            return ()
         from pytest_cre.run.cleanup import sweep
 
         swept = sweep(self.client, self.run_id, [self._ledger.path], patience_s=SWEEP_PATIENCE_S)

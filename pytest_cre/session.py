@@ -111,8 +111,17 @@ class CertificationSession:
         check_options(self.catalog, self.settings.options)
         if self.settings.scale is not None:
             nodes_per_group_of(self.settings.scale)
-        self.campaign = Campaign(self.settings, self.catalog)
+        self.campaign = Campaign(self.settings, self.catalog, self._tell)
         self._restore_signals = turn_signals_into_interrupts()
+
+    def _tell(self, line: str) -> None:
+        """Write a line between pytest's own, whatever is being captured."""
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        capture = self.config.pluginmanager.get_plugin("capturemanager")
+        if terminal is not None and capture is not None:
+            with capture.global_and_fixture_disabled():
+                terminal.ensure_newline()
+                terminal.write_line(f"cre: {line}")
 
     # Collection
 
@@ -337,7 +346,8 @@ class CertificationSession:
 
     def finish(self, session: pytest.Session) -> None:
         """Clean up, come to the run's result, write the files, set the exit code."""
-        if not self.planned or self.config.option.collectonly:
+        never_began = session.exitstatus == pytest.ExitCode.USAGE_ERROR
+        if never_began or not self.planned or self.config.option.collectonly:
             return
         self.report = self.campaign.conclude(tuple(self.reports.values()), self.planned)
         self._write_files(self.report)

@@ -3,16 +3,22 @@
 `python -m tests.modes` prints them. `tests/measure/test_modes.py` holds each to its seconds.
 """
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from itertools import count
 
+from pytest_cre.catalog.logprofile import EventPattern, LogProfile
 from pytest_cre.evidence.model import JobFacts
 from pytest_cre.measure.account import LedgerParams, TrainingAccount
 from pytest_cre.measure.events import TrainingEvent
 from pytest_cre.measure.goodput import account
 from pytest_cre.measure.lifecycle import goodput_status, measure_job
+from pytest_cre.measure.model import TrainingMeasurement
 from tests.measure.histories import SECOND, events_of, ledger_s, measured, ns
+from tests.measure.megatron import EPOCH_NS, clock, logs_of, read_back
 
 Ledger = Mapping[str, float]
 
@@ -22,13 +28,16 @@ FINISH = "run 100; save 10; end"
 CLEAN = "open; start; ready 0; run 100; save 10; run 100; save 10; end"
 
 
+Run = TrainingAccount | TrainingMeasurement
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
     """One mode: what happens, the account of it, and its ledger in seconds written down by hand."""
 
     number: int
     name: str
-    run: Callable[[], TrainingAccount]
+    run: Callable[[], Run]
     ledger_s: Ledger
     flags: tuple[str, ...] = ()
 
@@ -39,7 +48,7 @@ MODES: list[Mode] = []
 def mode(number: int, name: str, *, flags: tuple[str, ...] = (), **seconds: float):
     """Register a mode."""
 
-    def register(run: Callable[[], TrainingAccount]) -> Callable[[], TrainingAccount]:
+    def register(run: Callable[[], Run]) -> Callable[[], Run]:
         MODES.append(Mode(number=number, name=name, run=run, ledger_s=seconds, flags=flags))
         return run
 
@@ -48,6 +57,13 @@ def mode(number: int, name: str, *, flags: tuple[str, ...] = (), **seconds: floa
 
 def accounted(events: list[TrainingEvent], **params: object) -> TrainingAccount:
     return account(events, LedgerParams(**{"reference_step_s": 1.0, **params}))
+
+
+def seconds(run: Run) -> Ledger:
+    """Return the ledger without what is 0."""
+    if isinstance(run, TrainingAccount):
+        return ledger_s(run)
+    return {name: lasted for name, lasted in run.ledger_s.items() if lasted}
 
 
 def in_streams(events: list[TrainingEvent], streams: Mapping[str, str]) -> list[TrainingEvent]:
@@ -350,12 +366,113 @@ def last_save_unconfirmed() -> TrainingAccount:
     return measured("open; start; ready 0; run 100; save 10; run 100; async 2; end")
 
 
+RESUMED_EVENTS = CRASH_AT_150 + "pass 20; ready 100; " + FINISH
+STEPS_OF_MAXTEXT = "open; start; pass 10; run 50; end"
+PARAMS = LedgerParams(reference_step_s=1, log_interval=1)
+
+
+def maxtext(*, flushed_every: int = 1) -> bytes:
+    """Return 50 steps of 1 s from second 10 on, whose lines carry no time of their own."""
+    lines = []
+    for step in range(1, 51):
+        flushed = -(-step // flushed_every) * flushed_every
+        stamp = clock(EPOCH_NS + ns(10 + flushed)).replace(" ", "T")
+        lines.append(
+            f"{stamp}000Z completed step: {step - 1}, seconds: 1.000, TFLOP/s/device: 400.0, loss: 9.0\n"
+        )
+    return "".join(lines).encode()
+
+
+def from_log(
+    script: str, logs: list[bytes] | None = None, **more: LogProfile
+) -> TrainingMeasurement:
+    return read_back(events_of(script), PARAMS, logs=logs, **more)
+
+
+@mode(1, "no times in the text", init=10, useful=50)
+def no_times_in_the_text() -> TrainingMeasurement:
+    return from_log(STEPS_OF_MAXTEXT, [maxtext()])
+
+
+@mode(2, "output that waits in a buffer", flags=("buffered",), init=10, useful=50)
+def buffered_output() -> TrainingMeasurement:
+    return from_log(STEPS_OF_MAXTEXT, [maxtext(flushed_every=10)])
+
+
+@mode(9, "local times in the text, UTC before it", **RESUMED)
+def local_times() -> TrainingMeasurement:
+    return from_log(RESUMED_EVENTS, logs_of(events_of(RESUMED_EVENTS), zone_s=-8 * 3600))
+
+
+@mode(10, "times with and without fractions, offsets and digits of any number", **RESUMED)
+def many_dialects_of_time() -> TrainingMeasurement:
+    numbers = count()
+
+    def written(stamp: str, text: str) -> str:
+        form = next(numbers) % 4
+        text = re.sub(r"^ \[(.*)\.000000\]", rf" [\1{('', '.0', ',000', '.000000')[form]}]", text)
+        if form == 1:  # the same instant in another zone
+            at = datetime.fromisoformat(stamp + "+00:00").astimezone(timezone(timedelta(hours=5.5)))
+            return f"{at.isoformat()} {text}\n"
+        return f"{stamp[:19]}{('Z', '', '.000000000Z', '.0Z')[form]} {text}\n"
+
+    return from_log(RESUMED_EVENTS, logs_of(events_of(RESUMED_EVENTS), written=written))
+
+
+NOISE = (
+    "args: log_format: 'iteration %d/%d | elapsed time per iteration (ms): %f'",
+    "# saving checkpoint at iteration {iteration} to {path}",
+    "  next: saving checkpoint once loading is done",
+    '  File "train.py", line 40, in log_iteration',
+)
+
+
+@mode(29, "text that looks like progress", **RESUMED)
+def text_that_looks_like_progress() -> TrainingMeasurement:
+    numbers = count()
+
+    def written(stamp: str, text: str) -> str:
+        return f"{stamp}Z {NOISE[next(numbers) % len(NOISE)]}\n{stamp}Z {text}\n"
+
+    return from_log(RESUMED_EVENTS, logs_of(events_of(RESUMED_EVENTS), written=written))
+
+
+@mode(30, "colour codes", **RESUMED)
+def colour_codes() -> TrainingMeasurement:
+    def written(stamp: str, text: str) -> str:
+        return f"{stamp}Z \x1b[32m{text.replace('iteration', chr(27) + '[1miteration' + chr(27) + '[0m')}\x1b[0m\n"
+
+    return from_log(RESUMED_EVENTS, logs_of(events_of(RESUMED_EVENTS), written=written))
+
+
+@mode(31, "very long lines, NUL and broken UTF-8", **RESUMED)
+def broken_bytes() -> TrainingMeasurement:
+    noise = b"2026-01-05T00:00:00Z " + b"x" * 3_000_000 + b"\n\x00\x00\xff\xfe iteration \xc3(\n"
+    logs = [
+        noise.join(log.splitlines(keepends=True)[:3]) + log
+        for log in logs_of(events_of(RESUMED_EVENTS))
+    ]
+    return from_log(RESUMED_EVENTS, logs)
+
+
+@mode(32, "a pattern that would never end elsewhere", **RESUMED)
+def endless_pattern() -> TrainingMeasurement:
+    pattern = r"(?:(?:\S+)*\s*)*\| elapsed time per iteration \(ms\): (?P<elapsedTime>[\d.]+)"
+    step = EventPattern(
+        regex=rf"iteration\s+(?P<iteration>\d+)/{pattern}", units={"elapsedTime": "ms"}
+    )
+    profile = LogProfile(name="endless", patterns={"trainingStep": step})
+    trap = b"2026-01-05T00:00:00Z iteration 7/ " + b"a" * 50_000 + b"\n"
+    logs = [trap + log for log in logs_of(events_of(RESUMED_EVENTS))]
+    return from_log(RESUMED_EVENTS, logs, profile=profile)
+
+
 def main() -> None:
     """Print every mode with its flags and the seconds of its ledger."""
     write = sys.stdout.write
     for mode in sorted(MODES, key=lambda mode: mode.number):
         run = mode.run()
-        seconds = "  ".join(f"{name} {lasted:g}" for name, lasted in ledger_s(run).items())
+        seconds = "  ".join(f"{name} {lasted:g}" for name, lasted in seconds(run).items())
         flags = f"  [{', '.join(run.flags)}]" if run.flags else ""
         write(f"{mode.number:2d}  {mode.name}\n    {seconds}{flags}\n")
 

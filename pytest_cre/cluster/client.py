@@ -377,6 +377,7 @@ class Client:
         since_seconds: int | None = None,
         timestamps: bool = True,
         previous: bool = False,
+        limit_bytes: int | None = None,
         read_timeout_s: float = READ_TIMEOUT_S,
     ) -> "Iterator[BaseHTTPResponse]":
         """Open a container's log; read it with `transport.pieces`.
@@ -391,6 +392,7 @@ class Client:
             "sinceSeconds": since_seconds,
             "timestamps": timestamps,
             "previous": previous,
+            "limitBytes": limit_bytes,
         }
         request = self._request("get", "GET", POD, pod, None)
         request = replace(

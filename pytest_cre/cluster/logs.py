@@ -5,6 +5,7 @@ early or never. So a follower asks again from the last second known until it is 
 container has ended; then plain reads are joined in, until one brings nothing new.
 """
 
+import itertools
 import random
 import threading
 import time
@@ -23,6 +24,7 @@ from pytest_cre.evidence.model import LogStream, Problem
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
+_HEAD_BYTES = 4096
 _PATIENCE_READS = 3  # refusals, or answers that do not reach what is known
 _THREAD_PATIENCE_S = 5.0  # it may sit in a connect; it is a daemon
 
@@ -61,6 +63,7 @@ class LogFollower:
         self._timing = timing or LogTiming()
         self._spool = LogSpool()
         self._has_gap = False
+        self._is_doubtful = False  # lines were skipped that have twins, so rotation could hide some
         self._problem: Problem | None = None
         self._trouble = ""  # why the latest request brought nothing
         self._stopped = threading.Event()
@@ -163,6 +166,7 @@ class LogFollower:
         """Follow from the last second known until the stream ends; raises whatever ends it."""
         since, start = self._spool.resume_point()
         expected = self._spool.read(start, self._spool.whole_bytes)
+        self._is_doubtful |= _has_twins(split_lines(expected))
         with self._client.open_log(
             self.source.pod,
             self.source.container,
@@ -211,6 +215,7 @@ class LogFollower:
                 if state == "terminated":
                     outcome = self._read_once(deadline, is_previous=is_previous)
                     if outcome == "same":
+                        self._has_gap |= self._is_doubtful and self._is_rotated(is_previous)
                         return None
                     if outcome == "more":
                         continue  # until two reads agree: a stream may end early without a sign
@@ -263,6 +268,7 @@ class LogFollower:
         since, start = self._spool.resume_point()
         known = split_lines(self._spool.read(start, self._spool.whole_bytes))
         before = self._spool.line_before(start)
+        self._is_doubtful |= _has_twins(known)
         parts: list[bytes] = []
         broken: Exception | None = None
         breaks: tuple[type[Exception], ...] = (CreError, *stream_errors())
@@ -300,6 +306,20 @@ class LogFollower:
             return "same"  # the fragment that is known may be more than what came
         return "more" if self._spool.replace_fragment(b"".join(joined.lines)) else "same"
 
+    def _is_rotated(self, is_previous: bool) -> bool:
+        """Return whether the log no longer begins with the first line known."""
+        size = min(self._spool.size_bytes, _HEAD_BYTES)
+        with self._client.open_log(
+            self.source.pod,
+            self.source.container,
+            follow=False,
+            previous=is_previous,
+            limit_bytes=size,
+            read_timeout_s=self._timing.read_silence_s,
+        ) as response:
+            head = b"".join(itertools.islice(pieces(response), size))
+        return not head.startswith(self._spool.read(0, size))
+
     def _told(self, code: str) -> Problem:
         where = f"pod {self.source.pod}" + (
             f" on node {self.source.node}" if self.source.node else ""
@@ -315,3 +335,7 @@ class LogFollower:
             node=self.source.node,
             pod=self.source.pod,
         )
+
+
+def _has_twins(lines: list[bytes]) -> bool:
+    return len(set(lines)) < len(lines)

@@ -76,6 +76,9 @@ class LogSpool:
         with self._lock:
             self._file.close()
 
+    def __del__(self) -> None:
+        self._file.close()  # an abandoned log must not become a warning in somebody's test run
+
     def resume_point(self) -> tuple[str | None, int]:
         """Return from which time to ask again, and where in the log that answer should begin.
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from pytest_cre.embedded.server import ClusterSettings
 
-_DEFAULT_SCENARIO = "h100-8-nodes"
+_LEAVE_TIMEOUT_S = 1.0
+_DEFAULT_SCENARIO = "h100-8"
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
@@ -121,6 +122,8 @@ async def _run(
     finally:
         for task in tasks:
             task.cancel()
+        # The simulated nodes take their leave while there is still a server to talk to.
+        await asyncio.wait(tasks, timeout=_LEAVE_TIMEOUT_S)
 
 
 async def _simulate(

@@ -47,7 +47,7 @@ class ControlLoop:
     """Runs one controller. A failure concerns its key only, is reported, and is tried again."""
 
     def __init__(self, controller: Controller, store: Store, recorder: EventRecorder) -> None:
-        self._controller = controller
+        self.controller = controller
         self._store = store
         self._recorder = recorder
         self._dirty: dict[Key, None] = {}
@@ -65,7 +65,7 @@ class ControlLoop:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        self._controller.start(self.mark)
+        self.controller.start(self.mark)
         try:
             while True:
                 await self._wake.wait()
@@ -82,7 +82,7 @@ class ControlLoop:
 
     def _work(self, key: Key) -> None:
         try:
-            again_s = self._controller.reconcile(key)
+            again_s = self.controller.reconcile(key)
         except Exception as error:  # noqa: BLE001 - one bad object must not stop the others
             again_s = self._report(key, error)
         else:
@@ -108,9 +108,9 @@ class ControlLoop:
 
     def _report(self, key: Key, error: Exception) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        _LOG.error("%s controller: %s/%s: %s", self._controller.name, *key, error, exc_info=error)
-        record = self._store.get(self._controller.kind, key)
+        _LOG.error("%s controller: %s/%s: %s", self.controller.name, *key, error, exc_info=error)
+        record = self._store.get(self.controller.kind, key)
         if record is not None:
-            text = f"{self._controller.name} controller: {type(error).__name__}: {error}"
+            text = f"{self.controller.name} controller: {type(error).__name__}: {error}"
             self._recorder.record(record, "Warning", "ReconcileError", text)
         return min(_FIRST_RETRY_S * 2.0 ** min(failures, 16), _LONGEST_RETRY_S)

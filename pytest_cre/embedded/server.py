@@ -76,7 +76,7 @@ async def running_cluster(
     )
     # Open watches and logs are cut after this time; 0 would mean to wait for them.
     runner = web.ServerRunner(server, shutdown_timeout=0.05)
-    loops = _control_loops(registry, settings)
+    loops = control_loops(registry, settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kubelets.close)
         for loop in loops:
@@ -93,7 +93,8 @@ async def running_cluster(
         yield f"https://127.0.0.1:{port}"
 
 
-def _control_loops(registry: Registry, settings: ClusterSettings) -> list[ControlLoop]:
+def control_loops(registry: Registry, settings: ClusterSettings) -> list[ControlLoop]:
+    """Make all controllers, not yet started."""
     owners = OwnerIndex(registry.store)
     manager = EventRecorder(registry, "controllermanager")
     scheduler_events = EventRecorder(registry, "default-scheduler")

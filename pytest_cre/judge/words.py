@@ -101,7 +101,8 @@ def check_words(check: Check, *, architecture: str | None = None) -> str:
         return f"{name} {quantity_words(check.measured, check.unit)} has no limit"
     digits = _digits_apart(check.measured, limit.value)
     measured = quantity_words(check.measured, check.unit, digits=digits)
-    words = f"the {limit_owner(limit, architecture)} {quantity_words(limit.value, limit.unit)}"
+    value = quantity_words(limit.value, limit.unit, digits=digits)
+    words = f"the {limit_owner(limit, architecture)} {value}"
     if check.measured == limit.value:
         return f"{name} {measured} is equal to {words}"
     side = "below" if check.measured < limit.value else "above"
@@ -123,7 +124,7 @@ def limit_statistic(limit: Limit) -> str:
 
 def _digits_apart(measured: float, limit: float) -> int:
     """Return the significant digits that a number near its limit needs to look different."""
-    for digits in range(4, 18):  # 17 digits tell any two numbers apart
+    for digits in range(4, 19):  # enough to tell any two numbers apart
         if number_words(measured, digits=digits) != number_words(limit, digits=digits):
             return digits
     return 4

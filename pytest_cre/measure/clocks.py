@@ -9,7 +9,7 @@ from operator import sub
 from statistics import median
 
 from pytest_cre.measure.events import TimeSource
-from pytest_cre.measure.frameworks.recorder import NO_TIME, Fact, Recorder
+from pytest_cre.measure.frameworks.recorder import NO_TIME, Fact, Recorder, sampled
 from pytest_cre.measure.instants import MINUTE_NS, SECOND_NS
 
 TOLERANCE_NS = SECOND_NS
@@ -28,20 +28,22 @@ class Clock:
     """
 
     def __init__(self, recorders: Iterable[Recorder]) -> None:
-        ahead_ns, pairs = NO_TIME, 0
+        ahead_ns: list[int] = []
         for recorder in recorders:
-            columns = recorder.app_ns, recorder.absolute_ns
-            if any(NO_TIME in column for column in columns):
-                columns = _both(*columns)
-            pairs += len(columns[0])
-            ahead_ns = max(ahead_ns, max(map(sub, *columns), default=NO_TIME))
-            for fact in recorder.facts:
-                if fact.app_ns is not None and fact.absolute_ns is not None:
-                    pairs += 1
-                    ahead_ns = max(ahead_ns, fact.app_ns - fact.absolute_ns)
-        quarters = round(ahead_ns / _QUARTER_NS) if pairs else 0
+            app, absolute = recorder.app_ns, recorder.absolute_ns
+            ahead_ns.extend(
+                app[at] - absolute[at]
+                for at in sampled(0, len(app))
+                if app[at] != NO_TIME and absolute[at] != NO_TIME
+            )
+            ahead_ns.extend(
+                fact.app_ns - fact.absolute_ns
+                for fact in recorder.facts
+                if fact.app_ns is not None and fact.absolute_ns is not None
+            )
+        quarters = round(max(ahead_ns, default=0) / _QUARTER_NS)
         self.offset_ns = quarters * _QUARTER_NS
-        self.is_zone_unknown = bool(quarters) and pairs < _MINIMUM_PAIRS
+        self.is_zone_unknown = bool(quarters) and len(ahead_ns) < _MINIMUM_PAIRS
 
     @property
     def flags(self) -> set[str]:
@@ -75,30 +77,28 @@ class Clock:
         return times, "app" if has_app else "kubelet"
 
 
-def _both(app: "array[int]", absolute: "array[int]") -> "tuple[array[int], array[int]]":
-    """Return the rows of two columns that have both times."""
-    rows = [pair for pair in zip(app, absolute, strict=True) if NO_TIME not in pair]
-    return array("q", [a for a, _ in rows]), array("q", [b for _, b in rows])
-
-
 def bursts(recorder: Recorder) -> list[range]:
     """Return the step lines, three or more in a row, that were written down in the same millisecond.
 
     Such lines had waited in a buffer: their time is that of its flush.
     """
-    found: list[range] = []
     absolute = recorder.absolute_ns
-    if min(map(sub, islice(absolute, 1, None), absolute), default=0) > _MILLISECOND_NS:
-        return found
-    start = 0
-    for at in range(1, len(absolute) + 1):
-        ended = at == len(absolute) or (
-            absolute[at] // _MILLISECOND_NS != absolute[start] // _MILLISECOND_NS
+    rows: Sequence[int] = range(len(absolute))
+    if NO_TIME in absolute:  # only a sample is there
+        rows = [at for at in sampled(0, len(absolute)) if absolute[at] != NO_TIME]
+    elif min(map(sub, islice(absolute, 1, None), absolute), default=0) > _MILLISECOND_NS:
+        return []
+    found: list[range] = []
+    start = before = -2
+    for at in (*rows, -2):
+        goes_on = at == before + 1 and (
+            absolute[at] // _MILLISECOND_NS == absolute[start] // _MILLISECOND_NS
         )
-        if ended:
-            if at - start >= _BURST_LINES and absolute[start] != NO_TIME:
-                found.append(range(start, at))
+        if not goes_on:
+            if before - start + 1 >= _BURST_LINES:
+                found.append(range(start, before + 1))
             start = at
+        before = at
     return found
 
 

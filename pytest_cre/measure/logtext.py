@@ -224,8 +224,8 @@ class LineReader(Protocol):
     def line(self, line: Line) -> bool:
         """Take a line; return whether something was taken from it."""
 
-    def fast(self, block: bytes, at: int) -> int:
-        """Take the line at a place in one go; return where the next starts, or -1."""
+    def fast(self, block: bytes, at: int) -> tuple[int, int]:
+        """Take lines from a place on in one go; return where they end and how many they are."""
 
 
 class LogText:
@@ -313,12 +313,12 @@ class LogText:
     def _every_line(self, block: bytes, at: int, *, is_plain: bool) -> None:
         size, fast = len(block), self.reader.fast
         while at < size:
-            following = fast(block, at) if is_plain and not self._records else -1
-            if following < 0:
+            taken = 0
+            if is_plain and not self._records:
+                at, taken = fast(block, at)
+                self.matched_lines += taken
+            if not taken:
                 at = self._one_line(block, at)
-            else:
-                self.matched_lines += 1
-                at = following
 
     def _one_line(self, block: bytes, at: int) -> int:
         end = block.index(b"\n", at)

@@ -90,10 +90,10 @@ class StreamReader:
             return True
         return is_matched
 
-    def fast(self, block: bytes, at: int) -> int:
-        """Take the line at a place in one go; return where the next starts, or -1."""
+    def fast(self, block: bytes, at: int) -> tuple[int, int]:
+        """Take lines from a place on in one go; return where they end and how many they are."""
         if self.training is None or self.wants_all:
-            return -1
+            return at, 0
         return self.training.fast(block, at)
 
     def _bandwidth(self, line: Line) -> bool:

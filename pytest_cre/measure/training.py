@@ -63,10 +63,10 @@ class TrainingReader:
             self._went_on()
         return is_matched
 
-    def fast(self, block: bytes, at: int) -> int:
-        """Take a usual step line in one go, where that means the same."""
+    def fast(self, block: bytes, at: int) -> tuple[int, int]:
+        """Take usual step lines in one go, where that means the same."""
         if self.by_profile is not None or self._has_open_episode:
-            return -1
+            return at, 0
         return self._usual.fast(block, at)
 
     def failed(self, line: Line, failure: Failure) -> None:

@@ -142,7 +142,7 @@ class _GroupRun:
             timing=self._timing,
         )
         while True:
-            generation, seen = self._view.generation, self._look()
+            generation = self._view.generation
             if self._is_interrupted:
                 self._note_interrupt()
                 return
@@ -152,6 +152,7 @@ class _GroupRun:
                 self._problems.append(Problem(code="vanished", message=message))
                 return
             self._job_object, self._job = job, self._workload.read_terminal(job)
+            seen = self._look()
             if self._job.terminal != "none":
                 self._problems += watchdog.losses
                 return

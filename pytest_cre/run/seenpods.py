@@ -9,7 +9,6 @@ from pytest_cre.cluster.pods import (
     container_state,
     pod_facts,
     pod_problem,
-    settle,
 )
 from pytest_cre.evidence.model import PodFacts, Problem
 from pytest_cre.run.clocks import scheduled_ns
@@ -38,12 +37,16 @@ class SeenPods:
                 index = completion_index(pod)
                 self._attempts[uid] = self._pods_of_index.get(index, 0)
                 self._pods_of_index[index] = self._attempts[uid] + 1
-            facts = pod_facts(pod, main_container=self._container, attempt=self._attempts[uid])
-            self._facts[uid] = settle(self._facts.get(uid), facts)
-            self._raw[uid] = pod
             time_ns = scheduled_ns(pod)
             if time_ns is not None:
                 self.scheduled_ns.setdefault(uid, time_ns)
+            previous = self._facts.get(uid)
+            if previous is not None and previous.phase in _ENDED:
+                continue  # the first end counts: a kubelet that restarts may tell another one
+            self._raw[uid] = pod
+            self._facts[uid] = pod_facts(
+                pod, main_container=self._container, attempt=self._attempts[uid]
+            )
         self._gone |= set(gone) & self._raw.keys()
 
     def __iter__(self) -> Iterator[tuple[Pod, PodFacts]]:

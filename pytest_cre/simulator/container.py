@@ -128,6 +128,8 @@ class Container:
         if self.state.is_running:
             self._close(run)
             code = SIGTERM_EXIT if grace_s > 0 and program.done() else SIGKILL_EXIT
+            if program.done() and not program.cancelled():
+                code = program.result()  # it came to its own end first
             self._end(ContainerExit(code=code))
 
 

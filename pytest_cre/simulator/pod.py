@@ -147,20 +147,21 @@ class PodRun:
         self._is_initialized = True
         self._phase = "Running"
         deadline_s = self.pod["spec"].get("activeDeadlineSeconds")
+        runs = [asyncio.create_task(each.run_to_end(self._report)) for each in self.containers]
         try:
             async with asyncio.timeout(deadline_s):
-                async with asyncio.TaskGroup() as group:
-                    runs = [
-                        group.create_task(each.run_to_end(self._report)) for each in self.containers
-                    ]
-                    await asyncio.sleep(0)  # so that all have started before the first report
-                    await self._report("Running")
+                await asyncio.sleep(0)  # so that all have started before the first report
+                await self._report("Running")
+                ends = await asyncio.gather(*runs)
         except TimeoutError:
             await self._stop_containers()
             words = "Pod was active on the node longer than the specified deadline"
             await self._report("Failed", reason="DeadlineExceeded", message=words)
             return
-        is_well = all(run.result().code == 0 for run in runs)
+        finally:
+            for run in runs:
+                run.cancel()
+        is_well = all(ended.code == 0 for ended in ends)
         await self._report("Succeeded" if is_well else "Failed")
 
     async def _pull_images(self) -> None:

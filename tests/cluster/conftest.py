@@ -140,6 +140,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[Answer], ScriptedServer]]:
     def start(answer: Answer) -> ScriptedServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def handle_one(self) -> None:
                 url = urlsplit(self.path)

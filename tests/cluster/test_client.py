@@ -1,6 +1,6 @@
+import base64
 import json
 import multiprocessing
-import os
 import socket
 import tempfile
 import threading
@@ -172,8 +172,6 @@ def test_certificate_files_that_vanish_are_written_again(embedded_kubeconfig, mo
     own = tmp_path / "own-kubeconfig"  # its certificate is written to a file of its own
     config = json.loads(text)
     data = config["clusters"][0]["cluster"]["certificate-authority-data"]
-    import base64
-
     pem = base64.b64decode(data) + b"\n"
     config["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(pem).decode()
     own.write_text(json.dumps(config))
@@ -573,4 +571,3 @@ def test_streams_leave_no_socket_behind(serve):
         with client.open_log("p", "main", follow=True) as response:
             next(pieces(response))
     assert len(list(Path("/proc/self/fd").iterdir())) < before + 10
-    assert os.getpid()

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 SERVER_ARGUMENTS = ("--node-grace", "0.6")
@@ -57,20 +59,9 @@ def test_node_that_says_not_ready_is_tainted_as_such(cluster, kubelet, node):
 def test_lease_keeps_a_node_alive(cluster, node):
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     cluster.create(leases, {"metadata": {"name": "silent"}, "spec": {"holderIdentity": "silent"}})
-    version = cluster.get(node)["metadata"]["resourceVersion"]
-    for count in range(20):
+    for count in range(10):
+        time.sleep(0.1)  # longer than the grace in all
         cluster.patch(f"{leases}/silent", {"spec": {"leaseTransitions": count}})
-        events = cluster.events(f"{leases}?watch=1&timeoutSeconds=1", stop=lambda _event: True)
-        assert events
-        with (
-            cluster.open(
-                "GET",
-                "/api/v1/nodes?watch=1&timeoutSeconds=1&resourceVersion=" + version,
-                timeout=0.1,
-            ) as response,
-            pytest.raises(TimeoutError),
-        ):
-            response.readline()
     assert ready(cluster.get(node))["status"] == "True"
     cluster("DELETE", f"{leases}/silent")
 

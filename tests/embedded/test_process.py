@@ -1,4 +1,3 @@
-import os
 import signal
 import socket
 import ssl
@@ -53,12 +52,6 @@ def test_token_is_in_no_argument_and_no_environment_of_the_process(cluster):
     assert cluster.token.encode() not in (folder / "environ").read_bytes()
 
 
-def test_two_clusters_have_different_tokens_and_ports(cluster, make_cluster):
-    other = make_cluster()
-    assert other.token != cluster.token
-    assert other.url != cluster.url
-
-
 @pytest.mark.parametrize("path", ["/version", "/healthz", "/api", "/api/v1/pods", "/nope"])
 @pytest.mark.parametrize("token", ["", "wrong", "Ä"])
 def test_request_without_the_token_is_unauthorized(cluster, path, token):
@@ -97,7 +90,10 @@ def _authority(cluster):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_ends_the_server_cleanly_while_a_watch_is_open(make_cluster, number):
+def test_signal_ends_the_server_cleanly_while_a_watch_is_open(
+    make_cluster, monkeypatch, tmp_path, number
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     cluster = make_cluster()
     with cluster.open("GET", "/api/v1/pods?watch=1"):
         begun_s = time.monotonic()
@@ -105,13 +101,16 @@ def test_signal_ends_the_server_cleanly_while_a_watch_is_open(make_cluster, numb
         assert cluster.process.wait(5) == 0
         assert time.monotonic() - begun_s < 2
     assert cluster.process.stderr.read() == ""
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_end_of_standard_input_ends_the_server(make_cluster):
-    cluster = make_cluster()
-    cluster.process.stdin.close()
-    assert cluster.process.wait(5) == 0
-    cluster.process.stdin = None
+def test_end_of_standard_input_ends_the_server(cluster, make_cluster):
+    other = make_cluster()
+    assert other.token != cluster.token
+    assert other.url != cluster.url
+    other.process.stdin.close()
+    assert other.process.wait(5) == 0
+    other.process.stdin = None
 
 
 def test_killed_parent_takes_the_server_with_it(tmp_path):
@@ -227,25 +226,3 @@ def test_serve_into_a_missing_folder_is_one_line_and_exit_2(tmp_path):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "No such file or directory" in done.stderr
-
-
-def test_server_leaves_no_temporary_files(tmp_path):
-    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    (tmp_path / "tmp").mkdir()
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "pytest_cre.embedded",
-            "serve",
-            "--no-simulator",
-            "--kubeconfig-out",
-            str(tmp_path / "kubeconfig"),
-        ],
-        stdout=subprocess.PIPE,
-        env=environment,
-    )
-    assert process.stdout.readline().startswith(b"ready")
-    process.terminate()
-    process.communicate(timeout=5)
-    assert list((tmp_path / "tmp").iterdir()) == []

@@ -60,7 +60,7 @@ def test_watch_without_a_version_begins_with_what_there_is(cluster, maps):
     assert seen(events) == [("ADDED", "a", "1"), ("ADDED", "b", "2")]
 
 
-def test_watch_ends_after_its_timeout(cluster, maps):
+def test_watch_ends_after_its_timeout_and_sends_no_bookmarks_unasked(cluster, maps):
     begun_s = time.monotonic()
     assert cluster.events(f"{maps}?watch=1&timeoutSeconds=1") == []
     assert 0.9 < time.monotonic() - begun_s < 3
@@ -130,10 +130,6 @@ def test_watch_with_bookmarks_sends_the_present_version(cluster, maps, namespace
     assert set(bookmark["object"]) == {"kind", "apiVersion", "metadata"}
 
 
-def test_watch_without_bookmarks_sends_none(cluster, maps):
-    assert cluster.events(f"{maps}?watch=1&timeoutSeconds=1") == []
-
-
 def test_watch_with_initial_events_marks_their_end(cluster, maps):
     cluster.create(maps, config_map("a", "1"))
     events = cluster.events(
@@ -178,14 +174,14 @@ def test_watch_as_a_table_has_headers_in_the_first_event_only(cluster, maps):
     assert [bool(e["object"]["columnDefinitions"]) for e in events] == [True, False]
 
 
-def test_hundred_watchers_see_each_event(cluster, maps):
+def test_many_watchers_see_each_event(cluster, maps):
     counts = []
 
     def follow(response):
         with response:
             counts.append(sum(1 for _line in zip(range(20), response, strict=False)))
 
-    responses = [cluster.open("GET", f"{maps}?watch=1") for _ in range(100)]
+    responses = [cluster.open("GET", f"{maps}?watch=1") for _ in range(30)]
     threads = [threading.Thread(target=follow, args=(response,)) for response in responses]
     for thread in threads:
         thread.start()
@@ -194,4 +190,4 @@ def test_hundred_watchers_see_each_event(cluster, maps):
         cluster.patch(f"{maps}/a", {"data": {"x": str(count)}})
     for thread in threads:
         thread.join(10)
-    assert counts == [20] * 100
+    assert counts == [20] * 30

@@ -107,11 +107,13 @@ def test_failure_text_hostile_log_and_reasons_stay_short_and_clean(check, group,
 
 def test_failure_text_many_groups_are_counted_not_listed(check, group, item):
     groups = [
-        group(check(300.0 + number), name=f"group-{number}", nodes=1, reasons=["slow"])
+        group(check(399.0 - number / 2), name=f"group-{number}", nodes=1, reasons=["slow"])
         for number in range(500)
     ]
     text = failure_text(item(*groups, scale="intra-node"))
 
+    assert "\ngroup-499 " in text
+    assert "\ngroup-0 " not in text
     assert "480 more groups are not shown, none of them worse" in text
     assert "480 more reasons" in text
     assert len(text.splitlines()) < 60

@@ -47,12 +47,12 @@ class Dialect(ABC):
     def line(self, line: Line) -> bool:
         """Take a line; return whether it is one of this framework's."""
 
-    def fast(self, _block: bytes, _at: int) -> int:
-        """Take the line at a place of a block in one go; return where the next starts, or -1.
+    def fast(self, _block: bytes, at: int) -> tuple[int, int]:
+        """Take lines from a place of a block on in one go; return where they end and how many.
 
         It may only take what `line` would take in the same way.
         """
-        return -1
+        return at, 0
 
 
 def number_of(text: bytes | None) -> float | None:

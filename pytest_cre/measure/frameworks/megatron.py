@@ -5,7 +5,7 @@ different pods. Bridge prints saves without a time.
 """
 
 import re
-from functools import lru_cache
+from array import array
 from math import nan
 
 from pytest_cre.measure.frameworks.dialect import (
@@ -15,8 +15,8 @@ from pytest_cre.measure.frameworks.dialect import (
     step_of,
     time_in,
 )
-from pytest_cre.measure.frameworks.recorder import NO_TIME, Recorder
-from pytest_cre.measure.instants import SECOND_NS, instant_ns
+from pytest_cre.measure.frameworks.recorder import Recorder
+from pytest_cre.measure.instants import instant_ns
 from pytest_cre.measure.logtext import Line
 
 _STEP = re.compile(rb"(?<!, )\biteration[ ]*=?[ ]*(\d{1,15})[ ]*/[ ]*(\d{1,15}|infinity)[ ]*\|(.*)")
@@ -44,6 +44,7 @@ _TFLOPS_LABELS = (
     b"[ds]tflops",
 )
 _LOSS_LABELS = (b"lm loss", b"loss", b"total loss")
+_MINUTES_KEPT = 4096
 _TAIL = b" number of skipped iterations:   0 | number of nan iterations:   0 |"
 # The usual form of a line, with nothing but the kubelet's timestamp before it.
 _USUAL = re.compile(
@@ -96,6 +97,7 @@ class Megatron(Dialect):
         super().__init__(recorder)
         self._is_bridge = False
         self._step_time: tuple[float | None, float | None] | None = None
+        self._minutes: dict[bytes, int] = {}  # of the usual form, in nanoseconds
 
     @property
     def name(self) -> str:
@@ -193,25 +195,54 @@ class Megatron(Dialect):
         return False
 
     def fast(self, block: bytes, at: int) -> tuple[int, int]:
-        """Take as many lines of the usual form as follow each other, a column at a time."""
+        """Take as many lines of the usual form as follow each other, then a column at a time."""
         if self._step_time is not None:
             return at, 0
-        match, find, ends = _USUAL.match, block.find, block.endswith
-        rows = []
+        match, find, ends, known = _USUAL.match, block.find, block.endswith, self._minutes.get
+        rows: list[tuple[bytes, ...]] = []
+        minutes: list[int] = []
         while (found := match(block, at)) is not None:
             rest = found.end()
             end = find(b"\n", rest)
-            if rest < end and not ends(_TAIL, rest, end):
+            row = found.groups()
+            kubelet, minute = row[0], row[1]
+            if (rest < end and not ends(_TAIL, rest, end)) or row[3] == row[4] or row[2] >= b"6":
                 break
-            rows.append(found.groups())
+            minute_ns = known(minute) or self._learn(minute)
+            if not minute_ns or (kubelet is not None and not self._is_time(kubelet)):
+                break
+            minutes.append(minute_ns)
+            rows.append(row)
             at = end + 1
-        while rows and not self._is_dated(rows[-1]):
-            at = block.rfind(b"\n", 0, at - 1) + 1
-            rows.pop()
-        if not rows:
-            return at, 0
-        kubelet, minutes, seconds, numbers, _, samples, elapsed, rates, losses = zip(
-            *rows, strict=True
-        )
-        ...
+        if rows:
+            self._take(rows, minutes)
         return at, len(rows)
+
+    def _is_time(self, kubelet: bytes) -> bool:
+        minute = kubelet[:16]
+        return kubelet[17] < 54 and bool(self._minutes.get(minute) or self._learn(minute))
+
+    def _learn(self, minute: bytes) -> int:
+        """Keep what a minute is in nanoseconds; return it, or 0 where there is no such minute."""
+        at_ns = instant_ns(minute + b":00") or 0
+        if len(self._minutes) >= _MINUTES_KEPT:
+            self._minutes.clear()
+        self._minutes[minute] = at_ns
+        return at_ns
+
+    def _take(self, rows: "list[tuple[bytes, ...]]", minutes: "list[int]") -> None:
+        kubelet, _, seconds, numbers, _, samples, elapsed, rates, losses = zip(*rows, strict=True)
+        # Exact: a double holds the nanoseconds of a minute with room to spare.
+        app_ns = [
+            minute_ns + int(second * 1e9 + 0.5)
+            for minute_ns, second in zip(minutes, map(float, seconds), strict=True)
+        ]
+        self.recorder.rows(
+            numbers=array("q", map(int, numbers)),
+            app_ns=array("q", app_ns),
+            absolute_ns=lambda at: instant_ns(kubelet[at]) if kubelet[at] else None,
+            seconds=array("d", [value / 1000 for value in map(float, elapsed)]),
+            tflops=array("d", [nan if rate is None else float(rate) for rate in rates]),
+            loss=array("d", map(float, losses)),
+        )
+        self.recorder.samples = int(samples[-1])

@@ -1,6 +1,7 @@
 """What a reader took from one log: step lines in columns, everything else as facts."""
 
 from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite, nan
 
@@ -8,6 +9,7 @@ from pytest_cre.measure.events import EventKind
 from pytest_cre.measure.logtext import Line
 
 NO_TIME = -(2**63)
+_FIRST_ROWS, _EVERY, _IN_A_ROW = 256, 64, 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,6 +23,22 @@ class Fact:
     step: int | None = None
     duration_s: float | None = None
     reason: str | None = None
+
+
+def is_sampled(at: int) -> bool:
+    """Return whether the time without a zone of this row is kept together with the absolute one.
+
+    A sample is enough to tell the zone, and whether lines came in bursts: the first 256 rows, and then
+    four in a row of each 64.
+    """
+    return at < _FIRST_ROWS or at % _EVERY < _IN_A_ROW
+
+
+def sampled(start: int, end: int) -> Iterator[int]:
+    """Yield the sampled rows from `start` up to, not including, `end`."""
+    yield from range(start, min(end, _FIRST_ROWS))
+    for begin in range(max(start, _FIRST_ROWS) // _EVERY * _EVERY, end, _EVERY):
+        yield from range(max(begin, start, _FIRST_ROWS), min(begin + _IN_A_ROW, end))
 
 
 @dataclass(slots=True)
@@ -40,7 +58,8 @@ class Recorder:
     """Collects what one reader takes from one log.
 
     Columns have a row per step line; NaN stands for a number that was not printed, `NO_TIME` for a
-    time. `app_ns` are times of the application without a zone, `absolute_ns` those that need none.
+    time. `app_ns` are times of the application without a zone, `absolute_ns` those that need none; where
+    a row has the former, the latter is only kept of sampled rows.
     """
 
     counter: LineCounter
@@ -94,17 +113,43 @@ class Recorder:
         loss: float,
     ) -> None:
         """Take a step line as a row of the columns, missing numbers as they are there."""
+        if app_ns != NO_TIME and not is_sampled(len(self.numbers)):
+            absolute_ns = NO_TIME
         self.numbers.append(number)
         self.app_ns.append(app_ns)
         self.absolute_ns.append(absolute_ns)
         self.seconds.append(seconds if seconds > 0 else nan)
         self.tflops.append(tflops if tflops > 0 else nan)
         self.loss.append(loss)
-        counter = self.counter
-        counter.taken += 1
-        self.seqs.append(counter.taken)
-        if self.done is not None:
-            self.done = None
+        self.seqs.append(self.counter.next())
+        self.done = None
+
+    def rows(
+        self,
+        *,
+        numbers: "array[int]",
+        app_ns: "array[int]",
+        absolute_ns: Callable[[int], int | None],
+        seconds: "array[float]",
+        tflops: "array[float]",
+        loss: "array[float]",
+    ) -> None:
+        """Take step lines that all have a time of the application; `absolute_ns` tells the other time."""
+        first = len(self.numbers)
+        absolute = array("q", [NO_TIME]) * len(numbers)
+        for at in sampled(first, first + len(numbers)):
+            told = absolute_ns(at - first)
+            absolute[at - first] = NO_TIME if told is None else told
+        self.numbers.extend(numbers)
+        self.app_ns.extend(app_ns)
+        self.absolute_ns.extend(absolute)
+        self.seconds.extend(seconds)
+        self.tflops.extend(tflops)
+        self.loss.extend(loss)
+        taken = self.counter.taken
+        self.counter.taken += len(numbers)
+        self.seqs.extend(range(taken + 1, self.counter.taken + 1))
+        self.done = None
 
     def fact(
         self,

@@ -1,0 +1,250 @@
+"""The main job on the embedded cluster, end to end: from catalog entry to reports."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from pytest_cre.cluster.client import Client, connect
+from pytest_cre.cluster.local import start_embedded
+from pytest_cre.cluster.objects import CONFIG_MAP, JOB, LEASE, POD, SERVICE
+
+SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
+OURS = "app.kubernetes.io/managed-by=pytest-cre"
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    output: str
+    folder: Path
+
+    def json(self) -> dict:
+        return json.loads((self.folder / "r.json").read_text())
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return an environment in which no cluster is configured."""
+    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    return {**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "200"}
+
+
+def command(*arguments: str) -> list[str]:
+    reports = ("--junitxml=r.xml", "--cre-junit=m.xml", "--cre-json=r.json")
+    certify = ("-m", "certification", "-p", "no:cacheprovider", *reports)
+    return [sys.executable, "-m", "pytest", *certify, *arguments]
+
+
+def certify(folder: Path, *arguments: str) -> Done:
+    done = subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout + done.stderr, folder)
+
+
+SUITES = ("--pyargs", "pytest_cre.suites")
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory) -> Done:
+    return certify(tmp_path_factory.mktemp("healthy"), *SUITES)
+
+
+@dataclass(frozen=True)
+class Served:
+    kubeconfig: Path
+    client: Client
+
+    def ours(self) -> list[str]:
+        return [
+            item["metadata"]["name"]
+            for kind in (JOB, POD, SERVICE, CONFIG_MAP, LEASE)
+            for item in self.client.list(kind, label_selector=OURS).items
+        ]
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory) -> Iterator[Served]:
+    cluster = start_embedded(
+        scenario="slow-node", seed=None, folder=tmp_path_factory.mktemp("slow"), timeout_s=30
+    )
+    client = connect(kubeconfig=str(cluster.kubeconfig), context=None, namespace=None)
+    yield Served(cluster.kubeconfig, client)
+    cluster.stop()
+
+
+def test_healthy_cluster_passes_and_says_that_it_is_simulated(healthy):
+    assert healthy.code == 0, healthy.output
+    assert "certification PASSED: 3 passed" in healthy.output
+    assert healthy.output.count("simulated hardware, not a certification") >= 2
+    assert healthy.json()["is_simulated"] is True
+
+
+def test_three_files_agree_number_by_number(healthy):
+    report = healthy.json()
+    cases = {
+        case.name: {each.name: each.value for each in case.properties()}
+        for suite in JUnitXml.fromfile(str(healthy.folder / "r.xml"))
+        for case in suite
+    }
+    metric_text = "\n".join(
+        f"{case.name} {case.system_out or ''} {[each.text for each in case.result]}"
+        for suite in JUnitXml.fromfile(str(healthy.folder / "m.xml"))
+        for case in suite
+    )
+
+    assert {item["node_id"].partition("::")[2] for item in report["items"]} == cases.keys()
+    for item in report["items"]:
+        properties = cases[item["node_id"].partition("::")[2]]
+        assert properties["cre.entry"] == item["entry"]
+        worst = min(item["groups"], key=lambda group: group["checks"][0]["margin"])
+        for check in worst["checks"]:
+            stem = f"cre.metric.{check['metric']}"
+            if check["size_bytes"] is not None:
+                stem += f".at-{check['size_bytes']}"
+            assert float(properties[f"{stem}.value"]) == check["measured"]
+            assert float(properties[f"{stem}.limit"]) == check["limit"]
+            assert properties[f"{stem}.unit"] == check["unit"]
+            assert repr(check["measured"]) in metric_text
+
+
+def test_junit_class_names_are_those_of_the_suites(healthy):
+    names = {
+        case.classname for suite in JUnitXml.fromfile(str(healthy.folder / "r.xml")) for case in suite
+    }
+
+    assert names == {"suites.test_communication", "suites.test_training"}
+
+
+def test_slow_node_fails_with_the_report_in_the_first_line(slow, tmp_path):
+    done = certify(
+        tmp_path,
+        *SUITES,
+        *("--cre-cluster", "kubernetes", "--cre-kubeconfig", str(slow.kubeconfig)),
+        *("-k", "nccl-all-reduce and not intra-node"),
+    )
+
+    assert done.code == 1, done.output
+    (case,) = [each for suite in JUnitXml.fromfile(str(tmp_path / "r.xml")) for each in suite]
+    first = case.result[0].text.strip().splitlines()[0]
+    assert first.startswith("busbw ")
+    for part in ("GB/s is", "% below the", "limit", "(communication/nccl-all-reduce, 8 nodes)"):
+        assert part in first
+    assert slow.ours() == []
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_interrupt_writes_reports_and_leaves_nothing(slow, tmp_path, signum):
+    process = subprocess.Popen(
+        command(
+            *SUITES,
+            *("--cre-cluster", "kubernetes", "--cre-kubeconfig", str(slow.kubeconfig)),
+            *("-k", "nemotron", "--cre-option", "maxSteps=100000"),
+        ),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        pods = slow.client.list(POD, label_selector=OURS).items
+        if pods and all(pod["status"].get("phase") == "Running" for pod in pods):
+            break
+        time.sleep(0.1)
+    process.send_signal(signum)
+    output, _ = process.communicate(timeout=60)
+
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    (case,) = [each for suite in JUnitXml.fromfile(str(tmp_path / "r.xml")) for each in suite]
+    assert case.name == "test_goodput[nemotron5-8b]"
+    assert "interrupted after" in case.result[0].text
+    assert json.loads((tmp_path / "r.json").read_text())["result"] == "FAILED"
+    assert slow.ours() == []
+
+
+def test_user_test_of_five_lines_runs_and_is_reported(tmp_path):
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n\n\n"
+        '@pytest.mark.certification("communication/nccl-*")\n'
+        "def test_large(cre_bandwidth):\n"
+        "    assert cre_bandwidth.at(64 << 20).in_place.busbw_gbs > 1\n"
+    )
+
+    done = certify(tmp_path, *SMALL)
+
+    assert done.code == 0, done.output
+    assert [item["code"] for item in done.json()["items"]] == ["pass", "pass"]
+
+
+def test_user_test_that_looks_at_nothing_fails_on_incomplete_evidence(tmp_path):
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n\n\n"
+        '@pytest.mark.certification("training/*")\n'
+        "def test_blind(cre_workflow):\n"
+        "    pass\n"
+    )
+
+    done = certify(tmp_path, "--cre-scenario", "crash-node")
+
+    assert done.code == 1, done.output
+    assert done.json()["items"][0]["code"] in ("fail", "inconclusive")
+
+
+def test_copied_entry_follows_its_own_arguments(tmp_path):
+    from pytest_cre.catalog.loader import shipped_suites
+
+    text = (shipped_suites() / "communication/nccl-all-reduce.yaml").read_text()
+    folder = tmp_path / "mine/communication"
+    folder.mkdir(parents=True)
+    (folder / "quick.yaml").write_text(text)
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n\n\n"
+        '@pytest.mark.certification("communication/quick")\n'
+        "def test_sizes(cre_bandwidth):\n"
+        "    (table,) = cre_bandwidth.groups[0].tables\n"
+        "    assert [row.size_bytes for row in table.rows] == [1 << 20, 4 << 20, 16 << 20]\n"
+    )
+
+    done = certify(
+        tmp_path,
+        *("--cre-catalog", "mine", "--cre-scale", "full-scale"),
+        *("--cre-option", "minBytes=1M", "--cre-option", "maxBytes=16M"),
+        *("--cre-option", "stepFactor=4", "--cre-option", "numIterations=3"),
+    )
+
+    assert done.code == 0, done.output
+
+
+def test_cluster_that_does_not_answer_is_an_error_in_one_line(tmp_path):
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+        "contexts: [{name: a, context: {cluster: a, user: a}}]\n"
+        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "users: [{name: a, user: {token: x}}]\n"
+    )
+
+    done = certify(
+        tmp_path, *SUITES, "--cre-cluster", "kubernetes", "--cre-kubeconfig", str(kubeconfig)
+    )
+
+    assert done.code == 1, done.output
+    assert done.json()["result"] == "ERROR"
+    assert "Connection refused" in done.output
+    assert "Traceback" not in done.output
