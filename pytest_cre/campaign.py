@@ -333,7 +333,8 @@ class Campaign:
             items,
             planned=len(planned),
             excluded=excluded,
-            accepted_exclusions=self.settings.accepted_exclusions,
+            # Nodes that the user left out by name or selector are untested by choice.
+            accepted_exclusions=("unselected", *self.settings.accepted_exclusions),
             missing=self.settings.missing_limit,
         )
         client = self._client if not isinstance(self._client, ClusterProblem) else None

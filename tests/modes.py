@@ -449,7 +449,7 @@ def colour_codes() -> TrainingMeasurement:
 def broken_bytes() -> TrainingMeasurement:
     noise = b"2026-01-05T00:00:00Z " + b"x" * 3_000_000 + b"\n\x00\x00\xff\xfe iteration \xc3(\n"
     logs = [
-        noise.join(log.splitlines(keepends=True)[:3]) + log
+        noise + log.replace(b"Z  [", b"Z \x00\xff [").replace(b"\n", b" \xc3\x28\n")
         for log in logs_of(events_of(RESUMED_EVENTS))
     ]
     return from_log(RESUMED_EVENTS, logs)
@@ -472,9 +472,9 @@ def main() -> None:
     write = sys.stdout.write
     for mode in sorted(MODES, key=lambda mode: mode.number):
         run = mode.run()
-        seconds = "  ".join(f"{name} {lasted:g}" for name, lasted in seconds(run).items())
+        ledger = "  ".join(f"{name} {lasted:g}" for name, lasted in seconds(run).items())
         flags = f"  [{', '.join(run.flags)}]" if run.flags else ""
-        write(f"{mode.number:2d}  {mode.name}\n    {seconds}{flags}\n")
+        write(f"{mode.number:2d}  {mode.name}\n    {ledger}{flags}\n")
 
 
 if __name__ == "__main__":

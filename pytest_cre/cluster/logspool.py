@@ -155,7 +155,7 @@ def join_lines(known: Sequence[bytes], answer: Sequence[bytes], before: bytes = 
     size = len(known)
     if list(answer[:size]) == list(known):
         return Joined(lines=tuple(answer[size:]))
-    if list(known[: len(answer)]) == list(answer):
+    if _is_start_of(known, answer):
         return Joined(is_short=True)
     if before.endswith(answer[0]):
         # The later records of a long line that began in the second before.
@@ -172,3 +172,13 @@ def join_lines(known: Sequence[bytes], answer: Sequence[bytes], before: bytes = 
     seen = set(known)
     unseen = tuple(line for line in answer if line not in seen)
     return Joined(lines=unseen, has_gap=bool(unseen), is_short=not unseen)
+
+
+def _is_start_of(known: Sequence[bytes], answer: Sequence[bytes]) -> bool:
+    """Return whether the known lines begin with the answer, which may end within a line."""
+    last = len(answer) - 1
+    return last < 0 or (
+        last < len(known)
+        and list(known[:last]) == list(answer[:last])
+        and known[last].startswith(answer[last])
+    )

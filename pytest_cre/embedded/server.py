@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from pytest_cre.embedded.answers import bounded, guarded
 from pytest_cre.embedded.controllers.evictions import PodCollector, TaintEviction
 from pytest_cre.embedded.controllers.expiry import EventExpiry, JobExpiry
 from pytest_cre.embedded.controllers.garbage import GarbageCollector
@@ -18,7 +19,7 @@ from pytest_cre.embedded.controllers.job import JobController
 from pytest_cre.embedded.controllers.namespaces import NamespaceController
 from pytest_cre.embedded.controllers.nodes import NodeController
 from pytest_cre.embedded.events import EventRecorder
-from pytest_cre.embedded.http import ApiFront, bounded, guarded
+from pytest_cre.embedded.http import ApiFront
 from pytest_cre.embedded.kinds import KINDS, NAMESPACE
 from pytest_cre.embedded.listing import Lister
 from pytest_cre.embedded.owners import OwnerIndex

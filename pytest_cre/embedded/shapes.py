@@ -4,187 +4,11 @@ Genuine servers decode into typed structs and refuse a number where text belongs
 here can be read by the controllers without surprises. Unlisted fields are kept as they are.
 """
 
-from pytest_cre.embedded.kinds import JOB, NODE, POD, Json, Kind
+from pytest_cre.embedded.kinds import Json, Kind
+from pytest_cre.embedded.schema import MAP, OTHER_KINDS, QUANTITIES, SHAPES, STRUCT, Shape
 from pytest_cre.embedded.status import ApiError, bad_request
 from pytest_cre.formats.quantity import parse_quantity
 
-# A shape is a Go type name for a leaf, a dict for a struct, a one-element list for a list of
-# structs or leaves, or MAP for string maps. QUANTITIES are maps whose values may be numbers.
-MAP = "map[string]string"
-QUANTITIES = "quantities"
-# Under this key a struct carries its Go name, which error messages show.
-STRUCT = ""
-Shape = str | dict[str, "Shape"] | list["Shape"]
-
-_METADATA: dict[str, Shape] = {
-    STRUCT: "ObjectMeta",
-    "name": "string",
-    "generateName": "string",
-    "namespace": "string",
-    "uid": "string",
-    "resourceVersion": "string",
-    "creationTimestamp": "string",
-    "deletionTimestamp": "string",
-    "labels": MAP,
-    "annotations": MAP,
-    "finalizers": ["string"],
-    "ownerReferences": [
-        {
-            STRUCT: "OwnerReference",
-            "apiVersion": "string",
-            "kind": "string",
-            "name": "string",
-            "uid": "string",
-            "controller": "bool",
-            "blockOwnerDeletion": "bool",
-        }
-    ],
-}
-_CONTAINERS: Shape = [
-    {
-        STRUCT: "Container",
-        "name": "string",
-        "image": "string",
-        "imagePullPolicy": "string",
-        "command": ["string"],
-        "args": ["string"],
-        "env": [{STRUCT: "EnvVar", "name": "string", "value": "string", "valueFrom": {}}],
-        "ports": [
-            {
-                STRUCT: "ContainerPort",
-                "name": "string",
-                "containerPort": "int32",
-                "protocol": "string",
-            }
-        ],
-        "resources": {STRUCT: "ResourceRequirements", "limits": QUANTITIES, "requests": QUANTITIES},
-        "volumeMounts": [{STRUCT: "VolumeMount", "name": "string", "mountPath": "string"}],
-        "terminationMessagePath": "string",
-        "terminationMessagePolicy": "string",
-    }
-]
-_EXPRESSIONS: Shape = [{"key": "string", "operator": "string", "values": ["string"]}]
-_POD_SPEC: dict[str, Shape] = {
-    STRUCT: "PodSpec",
-    "containers": _CONTAINERS,
-    "initContainers": _CONTAINERS,
-    "nodeName": "string",
-    "nodeSelector": MAP,
-    "restartPolicy": "string",
-    "schedulerName": "string",
-    "serviceAccountName": "string",
-    "hostname": "string",
-    "subdomain": "string",
-    "terminationGracePeriodSeconds": "int64",
-    "activeDeadlineSeconds": "int64",
-    "hostNetwork": "bool",
-    "tolerations": [
-        {
-            STRUCT: "Toleration",
-            "key": "string",
-            "operator": "string",
-            "value": "string",
-            "effect": "string",
-            "tolerationSeconds": "int64",
-        }
-    ],
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
-                ]
-            }
-        }
-    },
-    "schedulingGates": [{"name": "string"}],
-    "volumes": [{STRUCT: "Volume", "name": "string", "configMap": {}, "secret": {}}],
-    "overhead": QUANTITIES,
-}
-_CONDITIONS: Shape = [
-    {"type": "string", "status": "string", "reason": "string", "message": "string"}
-]
-_CONTAINER_STATUSES: Shape = [
-    {
-        "name": "string",
-        "restartCount": "int32",
-        "ready": "bool",
-        "state": {
-            "waiting": {"reason": "string"},
-            "running": {"startedAt": "string"},
-            "terminated": {"exitCode": "int32", "signal": "int32", "reason": "string"},
-        },
-    }
-]
-_JOB_SPEC: dict[str, Shape] = {
-    STRUCT: "JobSpec",
-    "parallelism": "int32",
-    "completions": "int32",
-    "backoffLimit": "int32",
-    "backoffLimitPerIndex": "int32",
-    "maxFailedIndexes": "int32",
-    "activeDeadlineSeconds": "int64",
-    "ttlSecondsAfterFinished": "int32",
-    "suspend": "bool",
-    "manualSelector": "bool",
-    "completionMode": "string",
-    "podReplacementPolicy": "string",
-    "selector": {STRUCT: "LabelSelector", "matchLabels": MAP, "matchExpressions": _EXPRESSIONS},
-    "podFailurePolicy": {
-        "rules": [
-            {
-                "action": "string",
-                "onExitCodes": {
-                    "containerName": "string",
-                    "operator": "string",
-                    "values": ["int32"],
-                },
-                "onPodConditions": [{"type": "string", "status": "string"}],
-            }
-        ]
-    },
-    "template": {STRUCT: "PodTemplateSpec", "metadata": _METADATA, "spec": _POD_SPEC},
-}
-_SHAPES: dict[Kind, dict[str, Shape]] = {
-    POD: {
-        "metadata": _METADATA,
-        "spec": _POD_SPEC,
-        "status": {
-            "phase": "string",
-            "reason": "string",
-            "message": "string",
-            "conditions": _CONDITIONS,
-            "containerStatuses": _CONTAINER_STATUSES,
-            "initContainerStatuses": _CONTAINER_STATUSES,
-        },
-    },
-    JOB: {"metadata": _METADATA, "spec": _JOB_SPEC, "status": {"conditions": _CONDITIONS}},
-    NODE: {
-        "metadata": _METADATA,
-        "spec": {
-            "unschedulable": "bool",
-            "taints": [{"key": "string", "value": "string", "effect": "string"}],
-        },
-        "status": {
-            "nodeInfo": MAP,
-            "capacity": QUANTITIES,
-            "allocatable": QUANTITIES,
-            "conditions": _CONDITIONS,
-            "addresses": [{"type": "string", "address": "string"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": "int32"}},
-        },
-    },
-}
-_OTHER: dict[str, Shape] = {
-    "metadata": _METADATA,
-    "spec": {},
-    "status": {},
-    "data": MAP,
-    "stringData": MAP,
-    "involvedObject": {},
-    "source": {},
-    "series": {},
-}
 _RANGES = {"int32": 2**31, "int64": 2**63}
 
 
@@ -194,7 +18,7 @@ def settle_shape(kind: Kind, obj: Json) -> None:
     Raises ApiError 400 that names the field and the type it must have.
     """
     try:
-        _settle(obj, _SHAPES.get(kind, _OTHER), "", kind.kind)
+        _settle(obj, SHAPES.get(kind, OTHER_KINDS), "", kind.kind)
     except _Mismatch as mismatch:
         raise _refusal(kind, mismatch) from None
     except _QuantityProblem:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pytest_cre.catalog.architecture import Architecture
+from pytest_cre.catalog.architecture import Architecture, architecture_of
 from pytest_cre.errors import UsageProblem
 from pytest_cre.evidence.model import Exclusion, NodeFacts
 from pytest_cre.formats.selector import SelectorProblem, parse_selector
@@ -153,19 +153,11 @@ def _gpu_words(node: NodeFacts) -> str | None:
     return None if node.gpus_allocatable > 0 else f"no {GPU_RESOURCE} is allocatable"
 
 
-def _architecture_of(node: NodeFacts, architectures: Mapping[str, Architecture]) -> str | None:
-    """Return the name of the node's architecture, or None where no product label tells it."""
-    for architecture in sorted(architectures.values(), key=lambda each: each.name):
-        if node.gpu_product in architecture.product_labels:
-            return architecture.name
-    return None
-
-
 def _keep_one_architecture(
     sieve: _Sieve, architectures: Mapping[str, Architecture], asked: str | None
 ) -> str | None:
     """Drop the nodes of all architectures but one; return its name, None where none is known."""
-    of = {node.name: _architecture_of(node, architectures) for node in sieve.kept}
+    of = {node.name: architecture_of(node.gpu_product, architectures) for node in sieve.kept}
     if asked is not None:
         for node in sieve.kept:
             if node.gpu_product is None:

@@ -6,6 +6,7 @@ look for. One file per process; a torn last line is ignored.
 
 import json
 import os
+import platform
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -46,6 +47,7 @@ class Ledger:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
             raise EvidenceProblem(f"ledger {path}: cannot be opened: {error.strerror}") from error
+        self._append({"step": "open", "run": run_id, "host": platform.node(), "pid": os.getpid()})
 
     def announce(self, manifest: Mapping[str, object]) -> Recorded:
         """Record, before the request is sent, that the manifest's object will be created."""
@@ -58,18 +60,18 @@ class Ledger:
             name=str(fields.get("name", "")),
             run_id=self.run_id,
         )
-        self._append("create", recorded)
+        self._append(_line("create", recorded))
         return recorded
 
     def created(self, recorded: Recorded, uid: str) -> Recorded:
         """Record the UID that the cluster gave the object."""
         recorded = replace(recorded, uid=uid)
-        self._append("created", recorded)
+        self._append(_line("created", recorded))
         return recorded
 
     def deleted(self, recorded: Recorded) -> None:
         """Record that the object is gone."""
-        self._append("deleted", recorded)
+        self._append(_line("deleted", recorded))
 
     def close(self, *, forget: bool = False) -> None:
         """Close the file; `forget` removes it, for a run that left nothing. Safe to call twice."""
@@ -80,16 +82,7 @@ class Ledger:
         if forget:
             self.path.unlink(missing_ok=True)
 
-    def _append(self, step: str, recorded: Recorded) -> None:
-        line = {
-            "step": step,
-            "apiVersion": recorded.api_version,
-            "kind": recorded.kind,
-            "namespace": recorded.namespace,
-            "name": recorded.name,
-            "run": recorded.run_id,
-            "uid": recorded.uid,
-        }
+    def _append(self, line: Mapping[str, object]) -> None:
         data = (json.dumps(line, sort_keys=True) + "\n").encode()
         try:
             with self._lock:
@@ -97,6 +90,18 @@ class Ledger:
                 os.fsync(self._descriptor)
         except OSError as error:
             raise EvidenceProblem(f"ledger {self.path}: cannot be written: {error}") from error
+
+
+def _line(step: str, recorded: Recorded) -> Mapping[str, object]:
+    return {
+        "step": step,
+        "apiVersion": recorded.api_version,
+        "kind": recorded.kind,
+        "namespace": recorded.namespace,
+        "name": recorded.name,
+        "run": recorded.run_id,
+        "uid": recorded.uid,
+    }
 
 
 def read_ledger(path: Path) -> tuple[Recorded, ...]:
@@ -129,6 +134,57 @@ def ledger_folder(environ: Mapping[str, str]) -> Path:
     """Return where ledgers lie: in the user's state folder, where `pytest-cre cleanup` looks."""
     state = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME') or '/tmp'}/.local/state"  # noqa: S108
     return Path(state) / "pytest-cre"
+
+
+def ledgers_of(folder: Path, run_id: str) -> tuple[Path, ...]:
+    """Return the ledgers of a run, of all its processes."""
+    return tuple(path for path, opened in _opened_in(folder) if opened.run_id == run_id)
+
+
+def ended_runs(folder: Path) -> list[str]:
+    """Return the runs that have ledgers here, all of processes of this host that have ended.
+
+    The folder may lie on a disk that several hosts share: of their processes nothing is known.
+    """
+    ended: dict[str, bool] = {}
+    for _, opened in _opened_in(folder):
+        has_ended = opened.host == platform.node() and not _lives(opened.process_id)
+        ended[opened.run_id] = ended.get(opened.run_id, True) and has_ended
+    return [run_id for run_id, has_ended in ended.items() if has_ended]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """The first line of a ledger: who writes it."""
+
+    run_id: str
+    host: str
+    process_id: int
+
+
+def _opened_in(folder: Path) -> list[tuple[Path, _Opened]]:
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            with path.open("rb") as file:
+                fields = json.loads(file.readline(4096))
+            opened = _Opened(
+                run_id=str(fields["run"]), host=str(fields["host"]), process_id=int(fields["pid"])
+            )
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            continue  # not a ledger, or one without any object in it
+        found.append((path, opened))
+    return found
+
+
+def _lives(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _parse(line: bytes) -> Recorded | None:

@@ -69,11 +69,11 @@ class Group:
             await asyncio.Event().wait()
 
     async def work(self, run: "ContainerRun", driver: Driver) -> int:
-        """Return the exit code of the group's work; the member of rank 0 drives it.
+        """Return the exit code of the group's work; the member of the lowest rank drives it.
 
         Raises `PeerLost` as soon as a member has ended.
         """
-        if self.members.get(0) is not run:
+        if self.runs[0] is not run:
             return await asyncio.shield(self.outcome)
         task = asyncio.ensure_future(driver(self))
         try:

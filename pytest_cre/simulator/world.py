@@ -34,6 +34,7 @@ class World:
         self.groups: dict[str, Group] = {}
         self.runs: dict[str, ContainerRun] = {}  # running containers by pod UID and name
         self.checkpoints: dict[str, int] = {}  # newest durable step by place
+        self.replayed: dict[str, int] = {}  # exit codes of recordings by their key
         self.has_service: Callable[[str, str], Awaitable[bool]] = _no_service
         self._lost: dict[str, float] = {}  # nodes out of reach, until when
 
@@ -154,8 +155,8 @@ def apply_fault(run: ContainerRun, fault: Fault) -> None:
 
 def _crash(run: ContainerRun, fault: Fault) -> None:
     reason = fault.reason or ("OOMKilled" if fault.exit_code == SIGKILL_EXIT else "")
-    if fault.message:
-        run.write(fault.message, "stderr")
+    if fault.exit_code != SIGKILL_EXIT or fault.message:
+        run.write(fault.message or "RuntimeError: CUDA error: unspecified launch failure", "stderr")
     run.end(ContainerExit(code=fault.exit_code, reason=reason))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import copy
+import functools
 import json
 import random
 from datetime import UTC, datetime
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 
 from pytest_cre.embedded import bodies
 from pytest_cre.embedded.events import EventRecorder
-from pytest_cre.embedded.kinds import EVENT, JOB, KINDS, NAMESPACE, NODE, POD
+from pytest_cre.embedded.kinds import (
+    EVENT,
+    JOB,
+    KINDS,
+    NAMESPACE,
+    NODE,
+    POD,
+)
 from pytest_cre.embedded.paths import parse_path
 from pytest_cre.embedded.queue import ControlLoop
 from pytest_cre.embedded.registry import DeleteOptions, Registry
@@ -143,10 +151,13 @@ class Plant:
             loop.controller for loop in control_loops(self.registry, ClusterSettings(token="t"))
         ]
         for controller in self.controllers:
-            controller.start(lambda key, after_s=0.0, c=controller: self.dirty.setdefault((c, key)))
+            controller.start(functools.partial(self._mark, controller))
         self.registry.create(NAMESPACE, "", {"metadata": {"name": "default"}})
         node = copy.deepcopy(OBJECTS[NODE])
         self.registry.create(NODE, "", {**node, "metadata": {"name": "good"}})
+
+    def _mark(self, controller, key, **_when):
+        self.dirty[controller, key] = None
 
     def settle(self, rounds=200):
         for _ in range(rounds):
@@ -189,21 +200,18 @@ def test_object_of_any_shape_is_refused_or_harms_no_controller_and_no_table(data
     st.sampled_from([bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.STRATEGIC_PATCH]),
 )
 def test_patch_of_any_bytes_is_applied_or_refused(data, content_type):
-    try:
+    with contextlib.suppress(ApiError):
         result = bodies.apply_patch({"metadata": {"name": "x"}}, data, content_type)
-    except ApiError as refusal:
-        assert refusal.code in (400, 422)
-    else:
         assert isinstance(result, dict)
 
 
 @settings(max_examples=300, deadline=None)
 @given(values, st.sampled_from([bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.STRATEGIC_PATCH]))
 def test_patch_of_any_json_is_applied_or_refused(patch, content_type):
-    try:
-        bodies.apply_patch(copy.deepcopy(OBJECTS[POD]), json.dumps(patch).encode(), content_type)
-    except ApiError as refusal:
-        assert refusal.code in (400, 422)
+    before = copy.deepcopy(OBJECTS[POD])
+    with contextlib.suppress(ApiError):
+        bodies.apply_patch(before, json.dumps(patch).encode(), content_type)
+    assert before == OBJECTS[POD]
 
 
 @given(st.text(alphabet="/apisv1batcnmed.-%\0", max_size=60))

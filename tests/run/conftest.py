@@ -16,7 +16,6 @@ import pytest
 
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadCommand
 from pytest_cre.cluster.client import ApiProblem, Conflict, Listing
-from pytest_cre.cluster.objects import EVENT, JOB, KINDS, NODE, POD, kind_of
 from pytest_cre.cluster.retry import RetryPolicy
 from pytest_cre.evidence.model import Exclusion, NodeFacts
 from pytest_cre.formats.selector import parse_selector
@@ -83,7 +82,7 @@ class FakeCluster:
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str, str]] = field(default_factory=list)
     logs: dict[str, bytes] = field(default_factory=dict)  # by pod name
-    on_job: Callable[["FakeCluster", dict[str, Any]], None] = lambda cluster, job: None
+    on_job: Callable[["FakeCluster", dict[str, Any]], None] = lambda *_: None
     stuck_pods: bool = False  # deleted pods stay, as on a node that is gone
     streams: list[tuple[str, Any, Stream]] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -112,6 +111,9 @@ class FakeCluster:
     def remove(self, item: dict[str, Any]) -> None:
         self.put(item, "DELETED")
 
+    def fail(self, verb: str, kind: str, problem: Exception, **more: Any) -> None:
+        self.faults.append(Fault(verb, kind, problem, **more))
+
     def find(self, kind: str, name: str | None = None) -> list[dict[str, Any]]:
         with self.lock:
             return [
@@ -127,13 +129,27 @@ class FakeCluster:
     def add_node(self, name: str, *, ready: bool = True) -> dict[str, Any]:
         status = {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]}
         return self.put(
-            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}, "ADDED"
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status},
+            "ADDED",
         )
 
-    def add_pod(self, job: dict[str, Any], index: int, node: str | None, *, suffix: str = "aaaaa", **status: Any):
+    def add_pod(
+        self,
+        job: dict[str, Any],
+        index: int,
+        node: str | None,
+        *,
+        suffix: str = "aaaaa",
+        **status: Any,
+    ):
         name = job["metadata"]["name"]
         labels = dict(job["spec"]["template"]["metadata"]["labels"])
-        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"]}
+        owner = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "name": name,
+            "uid": job["metadata"]["uid"],
+        }
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -152,10 +168,15 @@ class FakeCluster:
 
     def run_pod(self, pod: dict[str, Any]) -> None:
         state = {"running": {"startedAt": now_text()}}
-        pod["status"] |= {"phase": "Running", "containerStatuses": [{"name": "main", "state": state, "restartCount": 0}]}
+        pod["status"] |= {
+            "phase": "Running",
+            "containerStatuses": [{"name": "main", "state": state, "restartCount": 0}],
+        }
         self.put(pod)
 
-    def end_pod(self, pod: dict[str, Any], *, exit_code: int = 0, log: bytes = b"", reason: str = "") -> None:
+    def end_pod(
+        self, pod: dict[str, Any], *, exit_code: int = 0, log: bytes = b"", reason: str = ""
+    ) -> None:
         if log:
             self.logs[pod["metadata"]["name"]] = log
         started = now_text()
@@ -165,11 +186,15 @@ class FakeCluster:
                  "startedAt": started, "finishedAt": now_text()}  # fmt: skip
         pod["status"] |= {
             "phase": "Failed" if exit_code else "Succeeded",
-            "containerStatuses": [{"name": "main", "state": {"terminated": ended}, "restartCount": 0}],
+            "containerStatuses": [
+                {"name": "main", "state": {"terminated": ended}, "restartCount": 0}
+            ],
         }
         self.put(pod)
 
-    def end_job(self, job: dict[str, Any], type_: str = "Complete", reason: str = "", message: str = "") -> None:
+    def end_job(
+        self, job: dict[str, Any], type_: str = "Complete", reason: str = "", message: str = ""
+    ) -> None:
         condition = {"type": type_, "status": "True", "reason": reason, "message": message,
                      "lastTransitionTime": now_text()}  # fmt: skip
         job.setdefault("status", {}).setdefault("conditions", []).append(condition)
@@ -182,7 +207,11 @@ class FakeCluster:
             if not after:
                 self.requests.append((verb, kind, name))
             for fault in self.faults:
-                if (fault.verb, fault.after) == (verb, after) and fault.kind in (kind, "*") and fault.times > 0:
+                if (
+                    (fault.verb, fault.after) == (verb, after)
+                    and fault.kind in (kind, "*")
+                    and fault.times > 0
+                ):
                     fault.times -= 1
                     raise fault.problem
 
@@ -201,7 +230,9 @@ class FakeClient:
 
     server = "https://fake"
 
-    def __init__(self, cluster: FakeCluster, retry: RetryPolicy | None = None, namespace: str = "ns") -> None:
+    def __init__(
+        self, cluster: FakeCluster, retry: RetryPolicy | None = None, namespace: str = "ns"
+    ) -> None:
         self.cluster = cluster
         self.retry = retry or RetryPolicy(budget_s=0.2, first_pause_s=0.01)
         self.namespace = namespace
@@ -228,7 +259,9 @@ class FakeClient:
 
         return self._retried("get", kind.kind, name, do)
 
-    def list(self, kind, *, namespace=None, label_selector="", field_selector="", all_namespaces=False):
+    def list(
+        self, kind, *, namespace=None, label_selector="", field_selector="", all_namespaces=False
+    ):
         def do():
             matches = parse_selector(label_selector).matches
             with self.cluster.lock:
@@ -248,7 +281,9 @@ class FakeClient:
             labels = manifest["metadata"].get("labels") or {}
             run = "cre.pytest.org/run"
             if found and found[0]["metadata"].get("labels", {}).get(run) != labels.get(run):
-                raise Conflict(f"{kind} {name} belongs to somebody else", status=409, reason="AlreadyExists")
+                raise Conflict(
+                    f"{kind} {name} belongs to somebody else", status=409, reason="AlreadyExists"
+                )
             if found:
                 return copy.deepcopy(found[0])
             item = json.loads(json.dumps(manifest))
@@ -282,16 +317,18 @@ class FakeClient:
         return self._retried("delete", kind.kind, name, do)
 
     @contextmanager
-    def open_watch(self, kind, *, resource_version, timeout_s, read_timeout_s, label_selector="", **_):
+    def open_watch(
+        self, kind, *, resource_version, timeout_s, read_timeout_s, label_selector="", **_
+    ):
         self.cluster.check("watch", kind.kind)
         stream = Stream()
         matches = parse_selector(label_selector).matches
         subscription = (kind.kind, matches, stream)
         with self.cluster.lock:
             for version, type_, item in self.cluster.history:
-                if version > int(resource_version) and item["kind"] == kind.kind:
-                    if matches(item["metadata"].get("labels")):
-                        stream.send(_event(type_, item))
+                is_asked = item["kind"] == kind.kind and matches(item["metadata"].get("labels"))
+                if is_asked and version > int(resource_version):
+                    stream.send(_event(type_, item))
             self.cluster.streams.append(subscription)
         try:
             yield stream
@@ -307,7 +344,9 @@ class FakeClient:
             raise ApiProblem("pods not found", status=404, reason="NotFound")
         lines = self.cluster.logs.get(pod, b"").splitlines(keepends=True)
         stream = Stream()
-        kept = [line for line in lines if since_time is None or line[:20].decode() >= since_time[:19]]
+        kept = [
+            line for line in lines if since_time is None or line[:20].decode() >= since_time[:19]
+        ]
         stream.send(b"".join(kept))
         stream.end()
         try:
@@ -350,7 +389,9 @@ def entry():
 
 
 def node_facts(name: str) -> NodeFacts:
-    return NodeFacts(name=name, uid=name, labels={}, gpus_allocatable=8, is_ready=True, is_cordoned=False)
+    return NodeFacts(
+        name=name, uid=name, labels={}, gpus_allocatable=8, is_ready=True, is_cordoned=False
+    )
 
 
 @pytest.fixture
@@ -358,7 +399,9 @@ def make_plan(client, ledger, entry):
     def make(*, nodes=("n1", "n2"), scale="full-scale", attempt=0, **changes):
         selection = Selection(
             nodes=tuple(node_facts(name) for name in nodes),
-            excluded=(Exclusion(node="n9", reason="cordoned", message="spec.unschedulable is true"),),
+            excluded=(
+                Exclusion(node="n9", reason="cordoned", message="spec.unschedulable is true"),
+            ),
             architecture="h100",
             is_simulated=True,
         )

@@ -52,7 +52,9 @@ def test_failed_job_names_the_pod_that_failed_its_exit_code_and_node(cluster, ru
         first, second = running_pair(fake, job)
         fake.end_pod(second, exit_code=3, log=RANK_0)
         fake.end_pod(first, exit_code=1, log=RANK_0)
-        fake.end_job(job, "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        fake.end_job(
+            job, "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+        )
 
     cluster.on_job = play
     (group,) = run().groups
@@ -118,7 +120,9 @@ def test_job_past_its_own_deadline_is_a_timeout(cluster, run):
     def play(fake, job):
         for pod in running_pair(fake, job):
             fake.remove(pod)
-        fake.end_job(job, "Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
+        fake.end_job(
+            job, "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
+        )
 
     cluster.on_job = play
     (group,) = run().groups
@@ -155,7 +159,12 @@ def test_evicted_pod_is_named_and_the_wait_is_bounded(cluster, run):
         first, _ = running_pair(fake, job)
         first["status"] |= {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
         first["status"]["conditions"].append(
-            {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": "m"}
+            {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "TerminationByKubelet",
+                "message": "m",
+            }
         )
         fake.put(first)
 
@@ -310,9 +319,16 @@ def test_pods_of_another_owner_with_our_label_are_not_ours(cluster, run, play_pa
 # It does not start, or does not end
 
 
-def test_unschedulable_pod_gives_the_schedulers_words_at_the_start_deadline(cluster, run, make_plan):
+def test_unschedulable_pod_gives_the_schedulers_words_at_the_start_deadline(
+    cluster, run, make_plan
+):
     words = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
-    waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
+    waiting = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": words,
+    }
     told = []
 
     def play(fake, job):
@@ -463,7 +479,7 @@ def test_stalled_workload_is_ended_and_told(cluster, run):
 
 
 def test_log_that_cannot_be_read_is_a_problem_even_of_a_success(cluster, run, play_pass):
-    cluster.faults.append(FAULT("log", "Pod", refusal(404, "NotFound")))
+    cluster.fail("log", "Pod", refusal(404, "NotFound"))
     cluster.on_job = play_pass
 
     (group,) = run().groups
@@ -472,18 +488,12 @@ def test_log_that_cannot_be_read_is_a_problem_even_of_a_success(cluster, run, pl
     assert codes(group) == ["log-unavailable", "log-unavailable"]
 
 
-@pytest.fixture(autouse=True)
-def _fault(request):
-    global FAULT
-    FAULT = type(request.getfixturevalue("cluster")).__init__.__globals__["Fault"]
-
-
 # The API fails
 
 
 def test_api_that_fails_for_a_while_does_no_harm(cluster, run, play_pass):
     for verb in ("create", "get", "list", "delete"):
-        cluster.faults.append(FAULT(verb, "Job", refusal(503), times=2))
+        cluster.fail(verb, "Job", refusal(503), times=2)
     cluster.on_job = play_pass
 
     evidence = run()
@@ -493,7 +503,7 @@ def test_api_that_fails_for_a_while_does_no_harm(cluster, run, play_pass):
 
 
 def test_create_whose_answer_is_lost_is_adopted_not_doubled(cluster, run, play_pass):
-    cluster.faults.append(FAULT("create", "Job", refusal(504), times=1, after=True))
+    cluster.fail("create", "Job", refusal(504), times=1, after=True)
     cluster.on_job = play_pass
 
     evidence = run()
@@ -503,7 +513,7 @@ def test_create_whose_answer_is_lost_is_adopted_not_doubled(cluster, run, play_p
 
 
 def test_create_refused_is_an_api_error_and_leaves_nothing(cluster, run):
-    cluster.faults.append(FAULT("create", "Job", refusal(403, "Forbidden", "jobs is forbidden")))
+    cluster.fail("create", "Job", refusal(403, "Forbidden", "jobs is forbidden"))
 
     evidence = run()
 
@@ -515,7 +525,7 @@ def test_create_refused_is_an_api_error_and_leaves_nothing(cluster, run):
 
 
 def test_create_done_but_never_answered_is_found_by_name_and_deleted(cluster, run):
-    cluster.faults.append(FAULT("create", "Job", refusal(400), after=True))
+    cluster.fail("create", "Job", refusal(400), after=True)
 
     evidence = run()
 
@@ -544,7 +554,7 @@ def test_api_that_is_gone_for_good_is_an_error_with_every_object_listed(cluster,
     def play(fake, job):
         running_pair(fake, job)
         for verb in ("get", "list", "delete"):
-            fake.faults.append(FAULT(verb, "*", refusal(503, message="unavailable")))
+            fake.fail(verb, "*", refusal(503, message="unavailable"))
 
     cluster.on_job = play
     evidence = run()
@@ -555,7 +565,7 @@ def test_api_that_is_gone_for_good_is_an_error_with_every_object_listed(cluster,
 
 
 def test_watch_that_is_forbidden_is_an_api_error(cluster, run):
-    cluster.faults.append(FAULT("list", "Node", refusal(403, "Forbidden", "nodes is forbidden")))
+    cluster.fail("list", "Node", refusal(403, "Forbidden", "nodes is forbidden"))
     cluster.on_job = running_pair
 
     evidence = run()
@@ -590,7 +600,9 @@ def test_interrupt_ends_every_group_quickly_and_leaves_nothing(cluster, run, mak
 
     cluster.on_job = play
     began_s = time.monotonic()
-    evidence = run(make_plan(nodes=("n1", "n2", "n3"), scale="intra-node"), stop=stop, max_concurrent=2)
+    evidence = run(
+        make_plan(nodes=("n1", "n2", "n3"), scale="intra-node"), stop=stop, max_concurrent=2
+    )
 
     assert [codes(group) for group in evidence.groups] == [["interrupted"]] * 3
     assert [group.job is None for group in evidence.groups][2]
@@ -615,7 +627,7 @@ def test_interrupt_cuts_short_the_wait_for_an_api_that_is_down(cluster, client, 
     client.retry = replace(client.retry, budget_s=60.0)
 
     def play(fake, job):
-        fake.faults.append(FAULT("get", "Job", refusal(503)))
+        fake.fail("get", "Job", refusal(503))
         later(0.1, stop.set)
         later(0.4, fake.faults.clear)
 

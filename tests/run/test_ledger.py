@@ -1,4 +1,6 @@
+import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -6,7 +8,15 @@ import sys
 import pytest
 
 from pytest_cre.errors import EvidenceProblem
-from pytest_cre.run.ledger import Ledger, Recorded, ledger_folder, read_ledger, read_ledgers
+from pytest_cre.run.ledger import (
+    Ledger,
+    Recorded,
+    ended_runs,
+    ledger_folder,
+    ledgers_of,
+    read_ledger,
+    read_ledgers,
+)
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "ns"}}
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "ns"}}
@@ -82,7 +92,7 @@ def test_ledger_survives_kill_of_its_process(path):
 def test_ledger_is_readable_by_its_user_only(path):
     Ledger(path, "k3f2a").announce(JOB)
 
-    assert os.stat(path).st_mode & 0o077 == 0
+    assert path.stat().st_mode & 0o077 == 0
 
 
 def test_ledger_forgotten_leaves_no_file(path):
@@ -104,7 +114,7 @@ def test_ledger_after_close_refuses_to_lose_a_line(path):
 def test_ledger_that_cannot_be_opened_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(EvidenceProblem, match="ledger .* cannot be opened"):
+    with pytest.raises(EvidenceProblem, match=r"ledger .* cannot be opened"):
         Ledger(tmp_path / "file" / "x", "k3f2a")
     with pytest.raises(EvidenceProblem, match="cannot be read"):
         read_ledger(tmp_path / "none")
@@ -116,3 +126,27 @@ def test_ledger_that_cannot_be_opened_is_one_line(tmp_path):
 )  # fmt: skip
 def test_ledger_folder_is_the_users_state_folder(environ, folder):
     assert str(ledger_folder(environ)) == folder
+
+
+def write_header(path, **changes):
+    header = {"step": "open", "run": "k3f2a", "host": platform.node(), "pid": 2**22 + 1} | changes
+    path.write_text(json.dumps(header) + "\n")
+
+
+def test_ended_runs_are_those_of_dead_processes_of_this_host(tmp_path):
+    write_header(tmp_path / "a.ledger.jsonl", run="dead")
+    write_header(tmp_path / "b.ledger.jsonl", run="elsewhere", host="another-host")
+    write_header(tmp_path / "c.ledger.jsonl", run="half")
+    write_header(tmp_path / "d.ledger.jsonl", run="half", pid=os.getpid())
+    (tmp_path / "e.ledger.jsonl").write_text("no ledger")
+    Ledger(tmp_path / "f.ledger.jsonl", "mine")
+
+    assert ended_runs(tmp_path) == ["dead"]
+
+
+def test_ledgers_of_a_run_are_those_of_all_its_processes(tmp_path):
+    for name, run in (("a", "one"), ("b", "two"), ("c", "one")):
+        write_header(tmp_path / f"{name}.ledger.jsonl", run=run)
+
+    assert [path.name[0] for path in ledgers_of(tmp_path, "one")] == ["a", "c"]
+    assert ledgers_of(tmp_path / "none", "one") == ()

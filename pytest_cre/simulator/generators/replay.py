@@ -4,11 +4,12 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from pytest_cre.simulator.rendezvous import Group, PeerLost, join_group
 from pytest_cre.simulator.scenario import RecordingRule
 
 if TYPE_CHECKING:
     from pytest_cre.simulator.world import ContainerRun
+
+_POLL_S = 0.02
 
 
 async def generate(run: "ContainerRun", rule: RecordingRule) -> int:
@@ -16,35 +17,26 @@ async def generate(run: "ContainerRun", rule: RecordingRule) -> int:
 
     A pod without a completion index replays for itself.
     """
-    index = run.subject.index
-    if index is None:
-        return await _replay(run, rule)
-    key = f"recording/{run.owner_uid}/{run.subject.container}"
-    if index:
-        return await _idle(run, key)
-    group = join_group(run.world.groups, key, size=1, rank=0, processes=1, run=run)
-
-    async def drive(_: Group) -> int:
-        return await _replay(run, rule)
-
-    return await group.work(run, drive)
-
-
-async def _idle(run: "ContainerRun", key: str) -> int:
-    """Wait for the pod that replays, and then for its end."""
-    while (group := run.world.groups.get(key)) is None:
-        await asyncio.sleep(0.02)
+    replayed = run.world.replayed
+    key = f"{run.owner_uid}/{run.subject.container}"
+    if run.subject.index:
+        while key not in replayed:
+            await asyncio.sleep(_POLL_S)
+        return replayed[key]
+    replayed.pop(key, None)
+    code = 1  # where the replay is broken off
     try:
-        return await asyncio.shield(group.outcome)
-    except PeerLost:
-        return 1
+        code = await _replay(run, rule)
+    finally:
+        replayed[key] = code
+    return code
 
 
 async def _replay(run: "ContainerRun", rule: RecordingRule) -> int:
     start_s = time.monotonic()
     for output in rule.recording.outputs:
         wait_s = start_s + output.offset_s / rule.speed - time.monotonic()
-        if wait_s > 0.002:
+        if wait_s > 0.002:  # shorter waits take longer than they are
             await asyncio.sleep(wait_s)
         run.log.write(output.data, output.stream)
     return rule.recording.exit_code

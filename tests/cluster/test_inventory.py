@@ -1,0 +1,174 @@
+import json
+
+import pytest
+import yaml
+
+from pytest_cre.cluster.inventory import held_gpus, load_nodes, node_facts, read_nodes
+from pytest_cre.errors import EvidenceProblem
+
+
+def node(name="n1", **more):
+    return {
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "labels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+            "annotations": {"cre.pytest.org/simulated-limits": "{}"},
+        },
+        "spec": {
+            "providerID": "aws:///us-east-1a/i-1",
+            "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule", "timeAdded": "x"}],
+        },
+        "status": {
+            "allocatable": {"nvidia.com/gpu": "8", "cpu": "96"},
+            "conditions": [
+                {"type": "CorruptDockerOverlay2", "status": "Unknown"},
+                {"type": "Ready", "status": "True"},
+            ],
+            "nodeInfo": {"bootID": "boot-1"},
+            "images": [{"names": ["x"] * 50}],
+        },
+        **more,
+    }
+
+
+def test_facts_of_a_node_are_the_few_fields_that_count():
+    facts = node_facts(node())
+    assert (facts.name, facts.uid, facts.gpus_allocatable) == ("n1", "uid-n1", 8)
+    assert (facts.is_ready, facts.is_cordoned) == (True, False)
+    assert facts.gpu_product == "NVIDIA-H100-80GB-HBM3"
+    assert facts.taints == ({"key": "nvidia.com/gpu", "value": "", "effect": "NoSchedule"},)
+    assert (facts.provider_id, facts.boot_id) == ("aws:///us-east-1a/i-1", "boot-1")
+    assert facts.simulated_limits == "{}"
+
+
+def test_facts_of_a_cordoned_node_that_does_not_answer():
+    facts = node_facts(
+        node(
+            spec={"unschedulable": True},
+            status={"conditions": [{"type": "Ready", "status": "Unknown"}]},
+        )
+    )
+    assert (facts.is_cordoned, facts.is_ready, facts.gpus_allocatable) == (True, False, 0)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"metadata": None, "spec": None, "status": None},
+        {"metadata": {"labels": None}, "spec": {"taints": None}, "status": {"conditions": None}},
+        {"status": {"allocatable": {"nvidia.com/gpu": "many"}, "conditions": [None, "x"]}},
+        {"status": {"allocatable": ["x"], "nodeInfo": "y"}, "spec": {"taints": [None, {"key": 3}]}},
+        {"status": {"allocatable": {"nvidia.com/gpu": -4}}},
+    ],
+)
+def test_facts_of_a_misshapen_node_are_empty_and_never_an_exception(broken):
+    facts = node_facts(broken)
+    assert (facts.gpus_allocatable, facts.is_ready) == (0, False)
+
+
+@pytest.mark.parametrize(("quantity", "gpus"), [("8", 8), (7, 7), ("1k", 1000), ("0", 0)])
+def test_gpus_are_read_as_quantities(quantity, gpus):
+    item = node(status={"allocatable": {"nvidia.com/gpu": quantity}})
+    assert node_facts(item).gpus_allocatable == gpus
+
+
+def test_read_nodes_gives_all_pages_sorted_by_name(serve):
+    def answer(request, reply):
+        start = int(request.query.get("continue", "0"))
+        names = [f"n{(start + step) * 7 % 11}" for step in (0, 1)]
+        more = {"continue": str(start + 2)} if start < 8 else {}
+        reply.json({"metadata": more, "items": [node(name) for name in names]})
+
+    server = serve(answer)
+    facts = read_nodes(server.client(), "a=b")
+    assert [each.name for each in facts] == sorted(each.name for each in facts)
+    assert len(facts) == 10
+    assert all(each.query["labelSelector"] == "a=b" for each in server.requests)
+
+
+def pod(name, gpus, node_name="n1", **spec):
+    container = {"resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    return {
+        "metadata": {"name": name, "namespace": "team-a"},
+        "spec": {"nodeName": node_name, "containers": [container], **spec},
+    }
+
+
+def test_held_gpus_names_the_pods_of_every_namespace(serve):
+    init = [{"resources": {"requests": {"nvidia.com/gpu": "4"}}}]
+    sidecar = [{"restartPolicy": "Always", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+    pods = [
+        pod("train-1", "2"),
+        pod("train-0", "6"),
+        pod("init", "1", "n2", initContainers=init),
+        pod("sidecar", "1", "n3", initContainers=sidecar),
+        pod("waiting", "8", None),
+        pod("cpu", "0"),
+        {"metadata": {}, "spec": None},
+    ]
+    server = serve(lambda request, reply: reply.json({"items": pods}))
+    assert held_gpus(server.client()) == {
+        "n1": (("team-a/train-0", 6), ("team-a/train-1", 2)),
+        "n2": (("team-a/init", 4),),
+        "n3": (("team-a/sidecar", 2),),
+    }
+    (request,) = server.requests
+    assert request.path == "/api/v1/pods"
+    assert request.query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def test_held_gpus_without_the_right_to_see_is_none(serve):
+    server = serve(lambda request, reply: reply.refuse(403, "Forbidden"))
+    assert held_gpus(server.client()) is None
+
+
+@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump, lambda data: "\ufeff" + json.dumps(data)], ids=["json", "yaml", "bom"])
+def test_load_nodes_reads_what_kubectl_prints(tmp_path, write):
+    path = tmp_path / "nodes"
+    path.write_text(write({"kind": "List", "items": [node("b"), node("a")]}), encoding="utf-8")
+    assert [each.name for each in load_nodes(path)] == ["a", "b"]
+
+
+def test_load_nodes_reads_one_node(tmp_path):
+    path = tmp_path / "node.yaml"
+    path.write_text(yaml.safe_dump(node("only")))
+    assert [each.name for each in load_nodes(path)] == ["only"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "a: b",
+        "just words",
+        "items: 3",
+        "items: [1, 2]",
+        '{"items": []}',
+        '{"items": [{"kind": "Pod", "metadata": {"name": "p"}}]}',
+        '{"items": [{"metadata": {}}]}',
+        "\0",
+        "[" * 100_000,
+        "!!python/object/apply:os.system [id]",
+    ],
+)
+def test_load_nodes_of_anything_else_is_one_line(tmp_path, text):
+    path = tmp_path / "nodes"
+    path.write_text(text)
+    with pytest.raises(EvidenceProblem) as found:
+        load_nodes(path)
+    assert str(found.value).startswith(str(path))
+    assert "\n" not in str(found.value)
+
+
+def test_load_nodes_of_a_missing_file_or_other_bytes_is_one_line(tmp_path):
+    with pytest.raises(EvidenceProblem, match="cannot be read"):
+        load_nodes(tmp_path / "none")
+    path = tmp_path / "bytes"
+    path.write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(EvidenceProblem, match="neither JSON nor YAML"):
+        load_nodes(path)
