@@ -6,7 +6,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from itertools import count
 
@@ -18,7 +18,7 @@ from pytest_cre.measure.goodput import account
 from pytest_cre.measure.lifecycle import goodput_status, measure_job
 from pytest_cre.measure.model import TrainingMeasurement
 from tests.measure.histories import SECOND, events_of, ledger_s, measured, ns
-from tests.measure.megatron import EPOCH_NS, clock, logs_of, read_back
+from tests.measure.megatron import EPOCH_NS, clock, logs_of, read_back, step_line
 
 Ledger = Mapping[str, float]
 
@@ -40,16 +40,35 @@ class Mode:
     run: Callable[[], Run]
     ledger_s: Ledger
     flags: tuple[str, ...] = ()
+    figures: Mapping[str, float | None] = field(
+        default_factory=dict
+    )  # by attribute, such as ratios.ledger
 
 
 MODES: list[Mode] = []
 
 
-def mode(number: int, name: str, *, flags: tuple[str, ...] = (), **seconds: float):
+def mode(
+    number: int,
+    name: str,
+    *,
+    flags: tuple[str, ...] = (),
+    figures: Mapping[str, float | None] | None = None,
+    **seconds: float,
+):
     """Register a mode."""
 
     def register(run: Callable[[], Run]) -> Callable[[], Run]:
-        MODES.append(Mode(number=number, name=name, run=run, ledger_s=seconds, flags=flags))
+        MODES.append(
+            Mode(
+                number=number,
+                name=name,
+                run=run,
+                ledger_s=seconds,
+                flags=flags,
+                figures=figures or {},
+            )
+        )
         return run
 
     return register
@@ -64,6 +83,13 @@ def seconds(run: Run) -> Ledger:
     if isinstance(run, TrainingAccount):
         return ledger_s(run)
     return {name: lasted for name, lasted in run.ledger_s.items() if lasted}
+
+
+def figure(run: Run, path: str) -> float | None:
+    """Return a figure beside the ledger."""
+    name, _, key = path.partition(".")
+    value = getattr(run, name)
+    return value[key] if key else value
 
 
 def in_streams(events: list[TrainingEvent], streams: Mapping[str, str]) -> list[TrainingEvent]:
@@ -316,7 +342,13 @@ def measured_later() -> TrainingAccount:
     return measure_job(job(ended_s=230), events, LedgerParams(reference_step_s=1), now_ns=ns(1e6))
 
 
-@mode(28, "nothing matched but the start", flags=("exit_unknown",), init=50)
+@mode(
+    28,
+    "nothing matched but the start",
+    flags=("exit_unknown",),
+    figures={"ratios.ledger": None},
+    init=50,
+)
 def nothing_matched() -> TrainingAccount:
     return measured("start; pass 50; loading")
 
@@ -335,7 +367,13 @@ def job_name_used_again() -> TrainingAccount:
     return measure_job(told, runs[status.job_uid], params, now_ns=ns(900))
 
 
-@mode(34, "half the GPUs after the restart", flags=("gpus_changed",), **RESUMED)
+@mode(
+    34,
+    "half the GPUs after the restart",
+    flags=("gpus_changed",),
+    figures={"gpu_hours.useful": (100 * 8 + 100 * 4) / 3600, "gpu_hours.rework": 50 * 8 / 3600},
+    **RESUMED,
+)
 def fewer_gpus() -> TrainingAccount:
     gpus = iter((8, 4))
     events = [
@@ -346,7 +384,12 @@ def fewer_gpus() -> TrainingAccount:
 
 
 @mode(
-    35, "iterations without an update", flags=("skipped_steps",), useful=200, checkpoint_blocking=20
+    35,
+    "iterations without an update",
+    flags=("skipped_steps",),
+    figures={"skipped_steps": 5},
+    useful=200,
+    checkpoint_blocking=20,
 )
 def skipped_iterations() -> TrainingAccount:
     events = events_of(CLEAN)
@@ -359,6 +402,7 @@ def skipped_iterations() -> TrainingAccount:
     36,
     "the save of the last step is never confirmed",
     flags=("last_steps_not_durable", "save_unconfirmed"),
+    figures={"ratios.ledger": 200 / 212, "ratios.strict_durable": 100 / 212},
     useful=200,
     checkpoint_blocking=12,
 )
@@ -447,7 +491,9 @@ def colour_codes() -> TrainingMeasurement:
 
 @mode(31, "very long lines, NUL and broken UTF-8", **RESUMED)
 def broken_bytes() -> TrainingMeasurement:
-    noise = b"2026-01-05T00:00:00Z " + b"x" * 3_000_000 + b"\n\x00\x00\xff\xfe iteration \xc3(\n"
+    # A line of 3 MB is no line, even if a step stands at its end.
+    long = b"2026-01-05T00:00:00Z " + b"x" * 3_000_000 + step_line(100, EPOCH_NS, 1e9).encode()
+    noise = long + b"\n\x00\x00\xff\xfe iteration \xc3(\n"
     logs = [
         noise + log.replace(b"Z  [", b"Z \x00\xff [").replace(b"\n", b" \xc3\x28\n")
         for log in logs_of(events_of(RESUMED_EVENTS))

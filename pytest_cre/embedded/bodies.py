@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import NoReturn, cast, get_args
 
+from pytest_cre.embedded.deletion import DeleteOptions, Propagation
 from pytest_cre.embedded.kinds import Json
-from pytest_cre.embedded.registry import DeleteOptions, Propagation
 from pytest_cre.embedded.status import ApiError, bad_request, invalid_options, unsupported_value
 from pytest_cre.embedded.strategicpatch import apply_strategic_patch
 from pytest_cre.formats.patch import json_patch, merge_patch

@@ -8,13 +8,14 @@ from aiohttp import web
 
 from pytest_cre.embedded import bodies
 from pytest_cre.embedded.answers import encoded_response, json_response
+from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.discovery import discover, version_info
 from pytest_cre.embedded.kinds import JOB, Json
 from pytest_cre.embedded.listing import Lister, parse_version
 from pytest_cre.embedded.paths import Address, parse_path
 from pytest_cre.embedded.podactions import bind_by_request, evict_pod
 from pytest_cre.embedded.podlog import locate_log, open_log
-from pytest_cre.embedded.registry import DeleteOptions, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.reviews import answer_review
 from pytest_cre.embedded.selecting import Selection, parse_selection
 from pytest_cre.embedded.status import (

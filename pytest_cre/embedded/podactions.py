@@ -1,8 +1,9 @@
 """Binding a pod to a node and evicting it."""
 
+from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.kinds import POD, Json
 from pytest_cre.embedded.podrules import is_pod_finished, set_condition
-from pytest_cre.embedded.registry import DeleteOptions, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.status import bad_request, conflict
 from pytest_cre.embedded.store import Record
 

@@ -7,20 +7,24 @@ interruption, so a write is either whole or refused by an ApiError.
 import random
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Literal
+from datetime import datetime
 
+from pytest_cre.embedded.deletion import (
+    DeleteOptions,
+    Deletion,
+    check_preconditions,
+    ended,
+    ending,
+    ending_namespace,
+    rfc3339,
+)
 from pytest_cre.embedded.kinds import (
-    JOB,
     KIND_BY_NAME,
     NAMESPACE,
-    POD,
     Json,
     Kind,
 )
 from pytest_cre.embedded.metarules import SERVER_FIELDS, metadata_causes, metadata_update_causes
-from pytest_cre.embedded.podrules import is_pod_finished
 from pytest_cre.embedded.shapes import settle_shape
 from pytest_cre.embedded.status import (
     ApiError,
@@ -28,7 +32,6 @@ from pytest_cre.embedded.status import (
     already_exists,
     bad_request,
     conflict,
-    failed_precondition,
     forbidden,
     invalid,
     invalid_value,
@@ -38,36 +41,8 @@ from pytest_cre.embedded.status import (
 from pytest_cre.embedded.store import Record, Store
 from pytest_cre.embedded.strategies import strategy_of
 
-Propagation = Literal["Background", "Foreground", "Orphan"]
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_PREFIX_LIMIT = 58
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
-PERMANENT_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-
-
-def rfc3339(moment: datetime) -> str:
-    """Give a time as objects carry it: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteOptions:
-    """How an object is to be deleted; None means: the kind's own rule."""
-
-    grace_s: int | None = None
-    propagation: Propagation | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """What a delete came to: the last state, and whether the object is gone already."""
-
-    record: Record
-    is_gone: bool
 
 
 class Registry:
@@ -184,33 +159,16 @@ class Registry:
     def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Deletion:
         """Delete an object, or mark it for those who must do something first."""
         record = self.get(kind, namespace, name)
-        metadata: Json = record.obj["metadata"]
-        self._check_preconditions(record, options)
-        if kind is NAMESPACE:
-            return self._delete_namespace(record, options)
-        finalizers = _deletion_finalizers(kind, metadata.get("finalizers") or [], options)
-        grace_s = _grace_s(record, options)
+        check_preconditions(record, options)
+        now = self.now()
+        last = ending_namespace(record, now) if kind is NAMESPACE else ending(record, options, now)
         if options.dry_run:
-            return Deletion(record, is_gone=not finalizers and not grace_s)
-        obj = record.copy()
-        if not finalizers and not grace_s:
-            if "deletionGracePeriodSeconds" in obj["metadata"]:
-                obj["metadata"]["deletionGracePeriodSeconds"] = 0
-            return Deletion(self.store.remove(kind, record.key, obj), is_gone=True)
-        meta: Json = obj["metadata"]
-        if finalizers:
-            meta["finalizers"] = finalizers
-        else:
-            meta.pop("finalizers", None)
-        current_s = meta.get("deletionGracePeriodSeconds")
-        if "deletionTimestamp" not in meta or (current_s is not None and grace_s < current_s):
-            if "deletionTimestamp" not in meta and kind.has_generation:
-                meta["generation"] += 1
-            meta["deletionTimestamp"] = rfc3339(self.now() + timedelta(seconds=grace_s))
-            meta["deletionGracePeriodSeconds"] = grace_s
-        if obj == record.obj:
+            return Deletion(record, is_gone=last is None)
+        if last is None:
+            return Deletion(self.store.remove(kind, record.key, ended(record)), is_gone=True)
+        if last == record.obj:
             return Deletion(record, is_gone=False)
-        return Deletion(self.store.put(kind, record.key, obj), is_gone=False)
+        return Deletion(self.store.put(kind, record.key, last), is_gone=False)
 
     def _merged(self, kind: Kind, obj: Json, old: Record, subresource: str) -> Json:
         """Take from `obj` only what the addressed path may change."""
@@ -272,42 +230,6 @@ class Registry:
                 ],
             )
 
-    def _check_preconditions(self, record: Record, options: DeleteOptions) -> None:
-        metadata: Json = record.obj["metadata"]
-        if options.uid is not None and options.uid != metadata["uid"]:
-            raise failed_precondition(
-                record.kind,
-                record.key[1],
-                f"the UID in the precondition ({options.uid}) does not match the UID in record "
-                f"({metadata['uid']}). The object might have been deleted and then recreated",
-            )
-        if options.resource_version not in (None, metadata["resourceVersion"]):
-            raise failed_precondition(
-                record.kind,
-                record.key[1],
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not "
-                f"match the ResourceVersion in record ({metadata['resourceVersion']}). The object "
-                "might have been modified",
-            )
-
-    def _delete_namespace(self, record: Record, options: DeleteOptions) -> Deletion:
-        name = record.key[1]
-        if name in PERMANENT_NAMESPACES:
-            raise forbidden(NAMESPACE, name, "this namespace may not be deleted")
-        if record.obj["metadata"].get("deletionTimestamp"):
-            raise conflict(
-                NAMESPACE,
-                name,
-                "The system is ensuring all content is removed from this namespace.  Upon "
-                "completion, this namespace will automatically be purged by the system.",
-            )
-        if options.dry_run:
-            return Deletion(record, is_gone=False)
-        obj = record.copy()
-        obj["metadata"]["deletionTimestamp"] = self.now_text()
-        obj.setdefault("status", {})["phase"] = "Terminating"
-        return Deletion(self.store.put(NAMESPACE, record.key, obj), is_gone=False)
-
 
 def _own_metadata(kind: Kind, namespace: str, obj: Json) -> Json:
     """Settle what names the object: type, namespace; gives its metadata."""
@@ -348,37 +270,3 @@ def _needs_version(kind: Kind, name: str) -> ApiError:
     # Worded with the resource where other refusals of this sort name the kind.
     message = error.message.replace(kind.qualified_kind, kind.qualified_plural, 1)
     return ApiError(422, "Invalid", message, {**(error.details or {}), "kind": kind.plural})
-
-
-def _deletion_finalizers(kind: Kind, finalizers: list[str], options: DeleteOptions) -> list[str]:
-    propagation: str | None = options.propagation
-    if propagation is None:
-        if ORPHAN in finalizers or FOREGROUND in finalizers:
-            return finalizers
-        # Jobs of batch/v1 leave their pods behind unless told otherwise.
-        propagation = "Orphan" if kind is JOB else "Background"
-    kept = [f for f in finalizers if f not in (ORPHAN, FOREGROUND)]
-    if propagation == "Foreground":
-        kept.append(FOREGROUND)
-    elif propagation == "Orphan":
-        kept.append(ORPHAN)
-    return kept
-
-
-def _grace_s(record: Record, options: DeleteOptions) -> int:
-    """Give the seconds that the node has to end a pod; 0 where nothing is running."""
-    if record.kind is not POD:
-        return 0
-    spec: Json = record.obj["spec"]
-    if not spec.get("nodeName") or is_pod_finished(record.obj):
-        return 0
-    current_s: int | None = record.obj["metadata"].get("deletionGracePeriodSeconds")
-    wanted_s: int = (
-        options.grace_s
-        if options.grace_s is not None
-        else spec.get("terminationGracePeriodSeconds", 30)
-    )
-    if current_s is not None and options.grace_s is None:
-        return current_s
-    wanted_s = max(wanted_s, 0)
-    return wanted_s if current_s is None else min(wanted_s, current_s)

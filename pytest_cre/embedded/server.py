@@ -18,13 +18,14 @@ from pytest_cre.embedded.controllers.garbage import GarbageCollector
 from pytest_cre.embedded.controllers.job import JobController
 from pytest_cre.embedded.controllers.namespaces import NamespaceController
 from pytest_cre.embedded.controllers.nodes import NodeController
+from pytest_cre.embedded.deletion import PERMANENT_NAMESPACES
 from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.http import ApiFront
 from pytest_cre.embedded.kinds import KINDS, NAMESPACE
 from pytest_cre.embedded.listing import Lister
 from pytest_cre.embedded.owners import OwnerIndex
 from pytest_cre.embedded.queue import Controller, ControlLoop
-from pytest_cre.embedded.registry import PERMANENT_NAMESPACES, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.scheduler import Scheduler
 from pytest_cre.embedded.store import Store
 

@@ -179,8 +179,7 @@ def _tables_of(lines: Iterable[TableLine]) -> list[AssembledTable]:
     done: list[AssembledTable] = []
     current = _Open()
     for line in lines:
-        opens = _opens(line.text)
-        if opens and current.is_begun:
+        if current.is_begun and not rows.is_row_like(line.text) and _opens(line.text):
             done.append(_closed(current))
             current = _Open(nccl_version=current.nccl_version, tool_version=current.tool_version)
         _take(current, line)

@@ -161,7 +161,9 @@ class Meter:
         if self._transport.fell_back_to_socket(hosts=hosts):
             reasons.add("socket-fallback")
         worst = failures.worst
-        if (worst is not None and worst.kind != "test") or (worst is not None and not reasons & FAILED):
+        if (worst is not None and worst.kind != "test") or (
+            worst is not None and not reasons & FAILED
+        ):
             reasons.add("failure")
         failure = _data_errors(found) or (worst.text if worst else None)
         if worst is not None and worst.kind != "test":
@@ -410,7 +412,7 @@ def _training_of(
         framework=merged.framework,
         steps=merged.steps,
         checkpoints=merged.checkpoints,
-        attempts=len(accounted.attempts),
+        attempts=max(len(accounted.attempts), int(len(merged.steps) > 0)),
         failure=failure,
         summary=accounted.summary,
         ledger_s={name: t_ns / SECOND_NS for name, t_ns in accounted.ledger_ns.items()},

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import lt, sub
-from typing import Literal
 
 from pytest_cre.measure.clocks import Clock, bursts, copies, skew_ns, spread
 from pytest_cre.measure.events import EventKind, StepRun, TimeSource, TrainingEvent
@@ -14,15 +13,14 @@ from pytest_cre.measure.failure import Failures
 from pytest_cre.measure.frameworks.dialect import Dialect
 from pytest_cre.measure.frameworks.recorder import NO_TIME, Fact, Recorder
 from pytest_cre.measure.instants import SECOND_NS
-from pytest_cre.measure.model import CheckpointRecord
-from pytest_cre.measure.series import StepSeries
+from pytest_cre.measure.model import CheckpointRecord, RecordName
+from pytest_cre.measure.series import StepSeries, covers_of
 from pytest_cre.measure.stream import StreamReader
 from pytest_cre.measure.training import FailureEpisode, TrainingReader
 
 # Whose steps count where several frameworks printed some.
 PRECEDENCE = ("nemo", "torchtitan", "maxtext", "megatron-lm", "deepspeed", "hf", "lightning")
 _COPY_NS = 60 * SECOND_NS
-RecordName = Literal["save_start", "save_done", "load_start", "load_done"]
 _STARTS: Mapping[RecordName, RecordName] = {"save_done": "save_start", "load_done": "load_start"}
 _RECORD_NAMES: Mapping[EventKind, RecordName] = {
     "save_start": "save_start",
@@ -349,7 +347,7 @@ def _series(told: Sequence[_Told]) -> StepSeries:
         )
     else:
         series = _joined(with_steps)
-    series.covers = _covers(series.numbers)
+    series.covers = covers_of(series.numbers)
     return series
 
 
@@ -376,27 +374,6 @@ def _joined(told: Sequence[_Told]) -> StepSeries:
         series.tflops.append(each.steps.tflops[at])
         series.loss.append(each.steps.loss[at])
     return series
-
-
-def _covers(numbers: "array[int]") -> "array[int]":
-    """Return how many steps each line stands for: those since the line before, in an attempt.
-
-    The first line of an attempt stands for the usual number, or for all steps if they are fewer.
-    """
-    differences = array("q", map(sub, islice(numbers, 1, None), numbers))
-    usual = Counter(d for d in differences if d > 0)
-    interval = min(usual, key=lambda d: (-usual[d], d)) if usual else 1
-    limit = 2**31 - 1
-    covers = array("i")
-    if numbers:
-        covers.append(max(1, min(interval, numbers[0], limit)))
-    if all(0 < d < limit for d in differences):
-        covers.extend(array("i", differences))
-        return covers
-    for at, difference in enumerate(differences):
-        first = max(1, min(interval, numbers[at + 1], limit))
-        covers.append(min(difference, limit) if difference > 0 else first)
-    return covers
 
 
 def _checkpoints(told: Sequence[_Told]) -> tuple[CheckpointRecord, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["bandwidth", "training", "none"]
+RecordName = Literal["save_start", "save_done", "load_start", "load_done"]
 Status = Literal["complete", "incomplete", "failed", "no-data"]
 
 LEDGER_CATEGORIES = (
@@ -106,7 +107,7 @@ class StepRecord:
 class CheckpointRecord:
     """One checkpoint line."""
 
-    event: Literal["save_start", "save_done", "load_start", "load_done"]
+    event: RecordName
     step: int | None
     time_ns: int | None
     duration_s: float | None

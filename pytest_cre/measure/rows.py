@@ -19,8 +19,7 @@ DTYPES = (
 )
 NEEDLE = rb"\d[ \t\v\f\r]+(?:" + "|".join(DTYPES).encode() + rb")[ \t\v\f\r\n]"
 
-_DTYPES = frozenset(name.encode() for name in DTYPES)
-_SIZE = re.compile(rb"\d{1,18}")
+_BEGIN = re.compile(rb"\s*\d{1,18}\s+\d{1,18}\s+(?:" + "|".join(DTYPES).encode() + rb")(?:\s|$)")
 _NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _ROOT = re.compile(rb"-?\d{1,7}")
 _WORD = re.compile(rb"[a-z]\w{0,30}")
@@ -38,6 +37,7 @@ class Layout:
     ends: tuple[int, ...]
     halves: tuple[int, ...]  # the index of each half's time
     counts_errors: bool  # whether the last column of a half counts wrong elements
+    tokens: int  # of a row, a time stamp at its end left out
 
     @property
     def lead(self) -> tuple[bytes, ...]:
@@ -77,18 +77,13 @@ def layout_of(text: bytes) -> Layout | None:
         ends=tuple(ends),
         halves=halves,
         counts_errors=wrong not in (b"error", b"#error"),
+        tokens=sum(name not in (b"timestamp", b"#timestamp") for name in names),
     )
 
 
 def is_row_like(text: bytes) -> bool:
     """Return whether a line begins as a row does: two whole numbers and a type."""
-    tokens = text.split(None, 3)
-    return (
-        len(tokens) > 2
-        and tokens[2] in _DTYPES
-        and _SIZE.fullmatch(tokens[0]) is not None
-        and _SIZE.fullmatch(tokens[1]) is not None
-    )
+    return _BEGIN.match(text) is not None
 
 
 def parse_row(text: bytes, layout: Layout | None) -> ParsedRow | None:
@@ -100,9 +95,8 @@ def parse_row(text: bytes, layout: Layout | None) -> ParsedRow | None:
         tokens = tokens[:-2]
     if layout is None:
         return _by_count(tokens)
-    names = [name for name in layout.names if name not in (b"timestamp", b"#timestamp")]
-    lead = len(layout.lead)
-    if len(tokens) == len(names):
+    lead = layout.halves[0]
+    if len(tokens) == layout.tokens:
         halves: list[list[bytes] | None] = [tokens[at : at + _HALF_TOKENS] for at in layout.halves]
     elif len(layout.halves) > 1 and len(tokens) == lead + _HALF_TOKENS:
         halves = [None, None]
@@ -177,11 +171,11 @@ def _half(tokens: Sequence[bytes], counts_errors: bool | None) -> tuple[HalfRow,
     """Return a half and the print error of its bus bandwidth; None where a number is torn."""
     values: list[float | None] = []
     for token in tokens[:3]:
-        if token.lower().lstrip(b"+-") in (b"nan", b"inf"):
-            values.append(None)
-        elif _NUMBER.fullmatch(token):
+        if _NUMBER.fullmatch(token):
             number = float(token)
             values.append(number if isfinite(number) else None)
+        elif token.lower().lstrip(b"+-") in (b"nan", b"inf"):
+            values.append(None)
         else:
             return None
     wrong: int | None = None

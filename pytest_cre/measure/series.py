@@ -1,9 +1,12 @@
 """Step records in columns: a run may have printed a million."""
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import isnan
+from operator import sub
 from typing import overload
 
 from pytest_cre.measure.frameworks.recorder import NO_TIME
@@ -65,3 +68,24 @@ class StepSeries(Sequence[StepRecord]):
 
 def _number(value: float) -> float | None:
     return None if isnan(value) else value
+
+
+def covers_of(numbers: "array[int]") -> "array[int]":
+    """Return how many steps each line stands for: those since the line before, in an attempt.
+
+    The first line of an attempt stands for the usual number, or for all steps if they are fewer.
+    """
+    differences = array("q", map(sub, islice(numbers, 1, None), numbers))
+    usual = Counter(d for d in differences if d > 0)
+    interval = min(usual, key=lambda d: (-usual[d], d)) if usual else 1
+    limit = 2**31 - 1
+    covers = array("i")
+    if numbers:
+        covers.append(max(1, min(interval, numbers[0], limit)))
+    if all(0 < d < limit for d in differences):
+        covers.extend(array("i", differences))
+        return covers
+    for at, difference in enumerate(differences):
+        first = max(1, min(interval, numbers[at + 1], limit))
+        covers.append(min(difference, limit) if difference > 0 else first)
+    return covers

@@ -64,19 +64,22 @@ def sweep(
     cluster that does not answer: then what the ledgers know is left over.
     """
     recorded = read_ledgers(ledgers, run_id)
+    # What was ours stays ours when the owner that proved it is gone.
+    uids = {each.uid for each in recorded if each.uid}
     asked: set[str] = set()
     names: set[str] = set()
     problem = None
     deadline_s = clock() + patience_s
     try:
-        while found := _find(client, run_id, recorded):
+        while found := _find(client, run_id, recorded, uids):
             new = [each for each in found if not _uids([each]) <= asked]
-            problem = _delete(client, new) or problem
-            asked |= _uids(new)
-            names |= {_name(each) for each in new}
-            if clock() >= deadline_s:
+            if new:
+                problem = _delete(client, new) or problem
+                asked |= _uids(new)
+                names |= {_name(each) for each in new}
+            elif clock() >= deadline_s:
                 break
-            if not new:
+            else:
                 sleep(POLL_S)
     except ClusterProblem as trouble:
         known = {f"{each.kind}/{each.name}" for each in recorded} | names
@@ -101,8 +104,10 @@ def labelled_runs(client: "Client") -> Mapping[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _find(client: "Client", run_id: str, recorded: Sequence[Recorded]) -> list[Found]:
-    """Return the objects of the run that exist, owners before what they own."""
+def _find(
+    client: "Client", run_id: str, recorded: Sequence[Recorded], uids: set[str]
+) -> list[Found]:
+    """Return the objects of the run that exist, and add their UIDs to `uids`."""
     namespaces = sorted(
         {client.namespace, *(each.namespace for each in recorded if each.namespace)}
     )
@@ -111,7 +116,7 @@ def _find(client: "Client", run_id: str, recorded: Sequence[Recorded]) -> list[F
         for namespace in namespaces:
             listing = client.list(kind, namespace=namespace, label_selector=f"{RUN_LABEL}={run_id}")
             labelled += [(kind, item) for item in listing.items]
-    return _only_ours(labelled, run_id, recorded)
+    return _only_ours(labelled, run_id, recorded, uids)
 
 
 def _kinds(recorded: Sequence[Recorded]) -> list[ResourceKind]:
@@ -123,8 +128,9 @@ def _kinds(recorded: Sequence[Recorded]) -> list[ResourceKind]:
     return kinds
 
 
-def _only_ours(labelled: Sequence[Found], run_id: str, recorded: Sequence[Recorded]) -> list[Found]:
-    uids = {each.uid for each in recorded if each.uid}
+def _only_ours(
+    labelled: Sequence[Found], run_id: str, recorded: Sequence[Recorded], uids: set[str]
+) -> list[Found]:
     unanswered = {each.key for each in recorded if each.uid is None}
     own_map = owner_name(run_id)
     ours: list[Found] = []
@@ -145,8 +151,9 @@ def _only_ours(labelled: Sequence[Found], run_id: str, recorded: Sequence[Record
         if not new:
             return ours
         ours += new
-        uids |= _uids(new)
-        rest = [each for each in rest if str(metadata_of(each[1]).get("uid")) not in uids]
+        new_uids = _uids(new)
+        uids |= new_uids
+        rest = [each for each in rest if _uids([each]).isdisjoint(new_uids)]
 
 
 def _delete(client: "Client", found: Sequence[Found]) -> str | None:

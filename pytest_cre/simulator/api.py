@@ -7,7 +7,7 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -25,7 +25,7 @@ _PAGE = 500
 _BACKOFF_S = (0.05, 3.0)
 
 
-class ApiRefusal(Exception):  # noqa: N818 - the server's answer, not an error of ours
+class ApiRefusal(Exception):
     """An answer that says no."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -47,7 +47,7 @@ class ApiClient:
             self._ssl = ssl.create_default_context(cafile=ca_file)
         self._session: ClientSession | None = None
 
-    async def __aenter__(self) -> "ApiClient":
+    async def __aenter__(self) -> Self:
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
         self._session = ClientSession(
@@ -132,9 +132,7 @@ class ApiClient:
                 if refusal.status != 410:  # the first page is too old to be continued
                     raise
 
-    async def follow(
-        self, path: str, query: Mapping[str, str]
-    ) -> AsyncIterator[tuple[str, Json]]:
+    async def follow(self, path: str, query: Mapping[str, str]) -> AsyncIterator[tuple[str, Json]]:
         """Yield `("LISTED", [objects])` and then each event, anew after every loss; never ends."""
         from aiohttp import ClientError
 

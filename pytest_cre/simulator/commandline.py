@@ -11,7 +11,7 @@ _DURATION = re.compile(r"[0-9]+(\.[0-9]+)?[smhd]?")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
-class UsageExit(Exception):  # noqa: N818 - what the real program does, not an error of ours
+class UsageExit(Exception):
     """A program that prints a text and ends, because of its arguments."""
 
     def __init__(self, code: int, text: str) -> None:
@@ -139,8 +139,8 @@ def _torchrun(launch: Launch) -> Launch:
     ):
         flags = [f"--{name}", f"--{name.replace('-', '_')}"]
         short = {"redirects": "-r", "tee": "-t"}.get(name)
-        given = env.get(f"PET_{name.replace('-', '_').upper()}", defaults.get(name))
-        parser.add_argument(*dict.fromkeys(flags), *([short] if short else []), default=given)
+        default = env.get(f"PET_{name.replace('-', '_').upper()}", defaults.get(name))
+        parser.add_argument(*dict.fromkeys(flags), *([short] if short else []), default=default)
     for name in ("standalone", "no-python", "run-path"):
         parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", action="store_true")
     parser.add_argument("-m", "--module", action="store_true")

@@ -4,18 +4,17 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from pytest_cre.simulator.containercall import ContainerCall, Fetch, resolve_call
+from pytest_cre.simulator.faults import Subject
 from pytest_cre.simulator.generators import program_for
+from pytest_cre.simulator.hardware import SimulatedNode
 from pytest_cre.simulator.logbuffer import LogBuffer
 from pytest_cre.simulator.nodeobjects import NODE_ADDRESS, now_text
 from pytest_cre.simulator.podstatus import SIGKILL_EXIT, SIGTERM_EXIT, ContainerExit, ContainerState
-from pytest_cre.simulator.world import ContainerRun
-
-if TYPE_CHECKING:
-    from pytest_cre.simulator.pod import PodRun
+from pytest_cre.simulator.world import ContainerRun, PodControl, World
 
 Json = Any
 Report = Callable[[], Awaitable[None]]
@@ -25,10 +24,22 @@ _MESSAGE_BYTES = 2048
 _MESSAGE_LINES = 80
 
 
+class PodSide(PodControl, Protocol):
+    """What a container needs of its pod."""
+
+    pod: Json
+    pod_ip: str
+    world: World
+    node: SimulatedNode
+
+    def subject(self, container: str, command: str = "") -> Subject:
+        """Return a container of the pod as faults see it."""
+
+
 class Container:
     """A container's state and its logs: of the run that goes on or ended last, and of the one before."""
 
-    def __init__(self, spec: Json, pod: "PodRun") -> None:
+    def __init__(self, spec: Json, pod: PodSide) -> None:
         self.spec, self.pod = spec, pod
         self.name: str = spec["name"]
         self.image: str = spec.get("image", "")

@@ -127,7 +127,9 @@ class _Resolver:
             if key in values:
                 return values[key].decode("utf-8", "replace")
             if not reference.get("optional"):
-                message = f"couldn't find key {key} in {plural} {self.namespace}/{reference['name']}"
+                message = (
+                    f"couldn't find key {key} in {plural} {self.namespace}/{reference['name']}"
+                )
                 raise ConfigProblem("CreateContainerConfigError", message)
         return None
 

@@ -144,9 +144,7 @@ class FaultBook:
         """Yield the events that happen to the subject on reaching a step or size, each once."""
         for index, fault in enumerate(self._faults):
             after = fault.after
-            is_reached = (
-                after.step is not None and step is not None and step >= after.step
-            ) or (
+            is_reached = (after.step is not None and step is not None and step >= after.step) or (
                 after.size_bytes is not None
                 and size_bytes is not None
                 and size_bytes >= after.size_bytes

@@ -126,7 +126,9 @@ class Kubelet:
         while True:
             await asyncio.sleep(_LEASE_PERIOD_S)
             rounds += 1
-            alive = [each for each in self.world.nodes.values() if not self.world.is_lost(each.name)]
+            alive = [
+                each for each in self.world.nodes.values() if not self.world.is_lost(each.name)
+            ]
             await self._each(self._renew, alive)
             if rounds % _STATUS_PERIODS == 0:
                 await self._each(self._beat, alive)

@@ -121,7 +121,7 @@ class LogBuffer:
 
     def _add_line(self, time_ns: int, stream: Stream, line: bytes) -> None:
         while len(line.rstrip(b"\n")) > RECORD_BYTES:
-            piece, line = _cut(line)  # noqa: PLW2901
+            piece, line = _cut(line)
             self._add(Record(time_ns, stream, piece))
         self._add(Record(time_ns, stream, line))
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,7 +78,9 @@ class LogServer:
                 return web.Response(status=400, text=words)
         if log is None:
             reason = container.state.waiting[0]
-            words = f'container "{container.name}" in pod "{pod.name}" is waiting to start: {reason}'
+            words = (
+                f'container "{container.name}" in pod "{pod.name}" is waiting to start: {reason}'
+            )
             return web.Response(status=400, text=words)
         return await self._send(request, log, options, pod.node.name)
 
@@ -103,7 +105,7 @@ async def _healthz(request: "web.Request") -> "web.Response":  # noqa: ARG001
     return web.Response(text="ok")
 
 
-def log_options(query: "web.Request.query") -> LogOptions:  # type: ignore[name-defined]
+def log_options(query: Mapping[str, str]) -> LogOptions:
     """Return the options of a log request; raises `ValueError` in one line."""
     since_ns = None
     if text := query.get("sinceTime"):
@@ -119,7 +121,7 @@ def log_options(query: "web.Request.query") -> LogOptions:  # type: ignore[name-
     )
 
 
-def _whole(query: "web.Request.query", name: str, lowest: int) -> int:  # type: ignore[name-defined]
+def _whole(query: Mapping[str, str], name: str, lowest: int) -> int:
     text = str(query[name])
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < lowest:
         raise ValueError(f"{name} must be a whole number of at least {lowest}, got {text[:40]!r}")

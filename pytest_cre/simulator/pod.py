@@ -15,7 +15,6 @@ from pytest_cre.simulator.nodeobjects import now_text
 from pytest_cre.simulator.podstatus import (
     SIGKILL_EXIT,
     ContainerExit,
-    ContainerState,
     condition,
     pod_status,
 )
@@ -36,7 +35,14 @@ class PodRun:
     """One pod. Its task ends when the pod has ended and, if it is deleted, was let go."""
 
     def __init__(
-        self, pod: Json, *, api: ApiClient, world: World, node: SimulatedNode, pod_ip: str, tell: Tell
+        self,
+        pod: Json,
+        *,
+        api: ApiClient,
+        world: World,
+        node: SimulatedNode,
+        pod_ip: str,
+        tell: Tell,
     ) -> None:
         self.pod, self.api, self.world, self.node, self.tell = pod, api, world, node, tell
         self.pod_ip = pod_ip
@@ -61,7 +67,9 @@ class PodRun:
 
     def find(self, container: str) -> Container | None:
         """Return a container by name."""
-        found = (each for each in (*self.containers, *self.init_containers) if each.name == container)
+        found = (
+            each for each in (*self.containers, *self.init_containers) if each.name == container
+        )
         return next(found, None)
 
     def start(self) -> None:
@@ -98,7 +106,7 @@ class PodRun:
         except ApiRefusal as refusal:
             if refusal.status not in (404, 409):  # gone, or another of the same name
                 _LOG.warning("pod %s/%s: %s", self.namespace, self.name, refusal)
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, the other pods go on
             _LOG.exception("pod %s/%s", self.namespace, self.name)
         finally:
             await self._kill()
@@ -218,7 +226,9 @@ class PodRun:
 
     async def _stop_containers(self) -> None:
         metadata, spec = self.pod["metadata"], self.pod["spec"]
-        grace_s = metadata.get("deletionGracePeriodSeconds", spec.get("terminationGracePeriodSeconds"))
+        grace_s = metadata.get(
+            "deletionGracePeriodSeconds", spec.get("terminationGracePeriodSeconds")
+        )
         grace_s = 30.0 if grace_s is None else float(grace_s)
         await asyncio.gather(
             *(each.stop(grace_s) for each in (*self.init_containers, *self.containers))
@@ -235,7 +245,9 @@ class PodRun:
                     ContainerExit(code=SIGKILL_EXIT, reason="ContainerStatusUnknown")
                 )
         if self._eviction is None:
-            is_well = all(each.state.ended.code == 0 for each in self.containers if each.state.ended)
+            is_well = all(
+                each.state.ended.code == 0 for each in self.containers if each.state.ended
+            )
             await self._report("Succeeded" if is_well else "Failed")
             return
         await self.tell(self.pod, "Warning", "Evicted", self._eviction)
@@ -293,7 +305,9 @@ class PodRun:
     def subject(self, container: str, command: str = "") -> Subject:
         """Return a container of this pod as faults see it."""
         metadata = self.pod["metadata"]
-        index = (metadata.get("annotations") or {}).get("batch.kubernetes.io/job-completion-index", "")
+        index = (metadata.get("annotations") or {}).get(
+            "batch.kubernetes.io/job-completion-index", ""
+        )
         return Subject(
             node=self.node.name,
             namespace=self.namespace,

@@ -126,7 +126,9 @@ def pod_status(
         "hostIPs": [{"ip": NODE_ADDRESS}],
         "conditions": [
             condition("PodReadyToStartContainers", phase == "Running"),
-            condition("Initialized", is_initialized, "" if is_initialized else "ContainersNotInitialized"),
+            condition(
+                "Initialized", is_initialized, "" if is_initialized else "ContainersNotInitialized"
+            ),
             condition("Ready", is_ready, "" if is_ready else unready),
             condition("ContainersReady", is_ready, "" if is_ready else unready),
             *conditions,

@@ -87,7 +87,9 @@ def _output(line: bytes, place: str) -> RecordedOutput:
         raise ValueError(f"{place}: each line must be of the form {form}") from None
     is_number = isinstance(offset_ms, int | float) and not isinstance(offset_ms, bool)
     if not is_number or not math.isfinite(offset_ms) or not 0 <= offset_ms <= _LARGEST_OFFSET_MS:
-        raise ValueError(f"{place}: offset_ms must be a number from 0 on, got {str(offset_ms)[:40]}")
+        raise ValueError(
+            f"{place}: offset_ms must be a number from 0 on, got {str(offset_ms)[:40]}"
+        )
     if stream not in ("stdout", "stderr") or not isinstance(text, str):
         raise ValueError(f"{place}: each line must be of the form {form}")
     end = "" if data.get("partial") is True else "\n"

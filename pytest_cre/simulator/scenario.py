@@ -224,9 +224,7 @@ class _Builder:
                     raise layer.refuse(str(problem), "recordings", number, "file") from None
                 if form.exit_code is not None:
                     recording = replace(recording, exit_code=form.exit_code)
-                yield RecordingRule(
-                    match=_match(form.match), recording=recording, speed=form.speed
-                )
+                yield RecordingRule(match=_match(form.match), recording=recording, speed=form.speed)
 
 
 def _nodes(form: NodesDocument, model: GpuModel) -> Iterator[SimulatedNode]:

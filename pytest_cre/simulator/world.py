@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_cre.simulator.containercall import ContainerCall
 from pytest_cre.simulator.faults import Fault, FaultBook, Subject
 from pytest_cre.simulator.hardware import Participant, SimulatedNode
 from pytest_cre.simulator.logbuffer import LogBuffer, Stream
 from pytest_cre.simulator.podstatus import SIGKILL_EXIT, ContainerExit
-from pytest_cre.simulator.rendezvous import Group
 from pytest_cre.simulator.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pytest_cre.simulator.rendezvous import Group
 
 Json = Any
 
@@ -31,10 +33,11 @@ class World:
         self.seed = seed
         self.nodes: Mapping[str, SimulatedNode] = {each.name: each for each in scenario.nodes}
         self.faults = FaultBook(scenario.faults)
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, Group[ContainerRun]] = {}
         self.runs: dict[str, ContainerRun] = {}  # running containers by pod UID and name
         self.checkpoints: dict[str, int] = {}  # newest durable step by place
         self.replayed: dict[str, int] = {}  # exit codes of recordings by their key
+        self.ports: dict[str, int] = {}  # local ports that stand for those of process containers
         self.has_service: Callable[[str, str], Awaitable[bool]] = _no_service
         self._lost: dict[str, float] = {}  # nodes out of reach, until when
 

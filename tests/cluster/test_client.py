@@ -166,7 +166,9 @@ def test_a_forked_child_has_a_connection_of_its_own(embedded_kubeconfig):
     assert versions == {queue.get()}
 
 
-def test_certificate_files_that_vanish_are_written_again(embedded_kubeconfig, monkeypatch, tmp_path):
+def test_certificate_files_that_vanish_are_written_again(
+    embedded_kubeconfig, monkeypatch, tmp_path
+):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     text = embedded_kubeconfig.read_text()
     own = tmp_path / "own-kubeconfig"  # its certificate is written to a file of its own
@@ -175,7 +177,9 @@ def test_certificate_files_that_vanish_are_written_again(embedded_kubeconfig, mo
     pem = base64.b64decode(data) + b"\n"
     config["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(pem).decode()
     own.write_text(json.dumps(config))
-    client = connect(kubeconfig=str(own), context=None, namespace=None, retry=RetryPolicy(budget_s=5))
+    client = connect(
+        kubeconfig=str(own), context=None, namespace=None, retry=RetryPolicy(budget_s=5)
+    )
     written = [path for path in tmp_path.iterdir() if path != own]
     assert written
     for path in written:
@@ -238,11 +242,14 @@ def test_list_reads_every_page_and_the_last_version(serve):
     assert listing.resource_version == "77"
     assert {each.path for each in server.requests} == {"/api/v1/nodes"}
     for request in server.requests:
-        assert request.query.items() >= {
-            "limit": "2",
-            "labelSelector": "a=b",
-            "fieldSelector": "c!=d",
-        }.items()
+        assert (
+            request.query.items()
+            >= {
+                "limit": "2",
+                "labelSelector": "a=b",
+                "fieldSelector": "c!=d",
+            }.items()
+        )
 
 
 def test_list_starts_over_when_a_page_expired(serve):
@@ -354,9 +361,7 @@ def test_a_hung_server_is_given_up_after_the_read_timeout(serve, monkeypatch, qu
 
 def test_a_redirect_is_refused_rather_than_followed_with_our_token(serve):
     other = serve(lambda request, reply: reply.json({}))
-    server = serve(
-        lambda request, reply: reply.data(b"", 302, Location=f"{other.url}/elsewhere")
-    )
+    server = serve(lambda request, reply: reply.data(b"", 302, Location=f"{other.url}/elsewhere"))
     with pytest.raises(ClusterProblem, match="302"):
         server.client().get(JOB, "j")
     assert other.requests == []

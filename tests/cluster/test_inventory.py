@@ -125,7 +125,11 @@ def test_held_gpus_without_the_right_to_see_is_none(serve):
     assert held_gpus(server.client()) is None
 
 
-@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump, lambda data: "\ufeff" + json.dumps(data)], ids=["json", "yaml", "bom"])
+@pytest.mark.parametrize(
+    "write",
+    [json.dumps, yaml.safe_dump, lambda data: "\ufeff" + json.dumps(data)],
+    ids=["json", "yaml", "bom"],
+)
 def test_load_nodes_reads_what_kubectl_prints(tmp_path, write):
     path = tmp_path / "nodes"
     path.write_text(write({"kind": "List", "items": [node("b"), node("a")]}), encoding="utf-8")

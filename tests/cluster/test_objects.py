@@ -33,7 +33,16 @@ def test_time_is_exact_to_the_nanosecond(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    [None, "", "now", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "٢٠٢٦-01-01T00:00:00Z", 5],
+    [
+        None,
+        "",
+        "now",
+        "2026-01-01",
+        "2026-01-01T00:00:00",
+        "2026-13-01T00:00:00Z",
+        "٢٠٢٦-01-01T00:00:00Z",
+        5,
+    ],
 )
 def test_time_that_is_none_is_none(text):
     assert parse_time_ns(text) is None

@@ -27,9 +27,7 @@ def policy(clock, **more):
 
 
 def test_pauses_grow_to_their_limit(clock):
-    pauses = policy(
-        clock, first_pause_s=1.0, longest_pause_s=4.0, jitter=lambda: 1.0
-    ).pauses()
+    pauses = policy(clock, first_pause_s=1.0, longest_pause_s=4.0, jitter=lambda: 1.0).pauses()
     assert [pauses.wait() for _ in range(5)] == [True] * 5
     assert clock.slept == [1.0, 2.0, 4.0, 4.0, 4.0]
 

@@ -7,9 +7,7 @@ import pytest
 from pytest_cre.cluster.objects import JOB, POD
 from pytest_cre.cluster.watch import Watcher, WatchTiming
 
-TIMING = WatchTiming(
-    silence_s=0.3, first_pause_s=0.03, longest_pause_s=0.06, jitter=lambda: 0.0
-)
+TIMING = WatchTiming(silence_s=0.3, first_pause_s=0.03, longest_pause_s=0.06, jitter=lambda: 0.0)
 
 
 def pod(name="p", uid="u", version="1", **status):
@@ -144,9 +142,7 @@ def test_wait_wakes_on_a_change_and_not_before(watch, eventually):
         pytest.param(ended(b'[1]\n{"type": "ADDED"}\n'), id="odd-json"),
         pytest.param(ended(event("PUZZLED", pod())), id="unknown-event"),
         pytest.param(ended(event("ERROR", {"message": "no code"})), id="error-without-code"),
-        pytest.param(
-            ended(event("ERROR", {"code": 410, "reason": "Expired"})), id="410-as-event"
-        ),
+        pytest.param(ended(event("ERROR", {"code": 410, "reason": "Expired"})), id="410-as-event"),
         pytest.param(lambda reply: reply.refuse(410, "Expired"), id="410-as-status"),
         pytest.param(lambda reply: reply.refuse(504, "Timeout"), id="504"),
         pytest.param(lambda reply: reply.drop(), id="closed-before-headers"),
@@ -234,5 +230,7 @@ def test_stop_ends_a_silent_watch_at_once(watch, eventually):
 
 def test_an_event_cut_into_pieces_is_put_together(watch, eventually):
     line = event("ADDED", pod("whole", "7"))
-    watcher = watch(Script([listed()], [stream(*[line[i : i + 3] for i in range(0, len(line), 3)])]))
+    watcher = watch(
+        Script([listed()], [stream(*[line[i : i + 3] for i in range(0, len(line), 3)])])
+    )
     eventually(lambda: names(watcher.snapshot()) == ["whole"])

@@ -211,3 +211,14 @@ def test_namespace_that_is_going_takes_nothing_new_and_says_what_it_waits_for(cl
     assert cluster("DELETE", namespace).code == 409
     cluster.patch(f"{namespace}/configmaps/a", {"metadata": {"finalizers": None}})
     cluster.gone(namespace)
+
+
+def test_namespace_with_a_finalizer_of_its_own_goes_with_the_finalizer(cluster):
+    path = "/api/v1/namespaces/held"
+    cluster.create(
+        "/api/v1/namespaces", {"metadata": {"name": "held", "finalizers": ["test/hold"]}}
+    )
+    cluster("DELETE", path)
+    cluster.until(path, lambda a: a.body["spec"]["finalizers"] == [])
+    cluster.patch(path, {"metadata": {"finalizers": None}})
+    cluster.gone(path)

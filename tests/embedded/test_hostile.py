@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_cre.embedded import bodies
+from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.kinds import (
     EVENT,
@@ -23,7 +24,7 @@ from pytest_cre.embedded.kinds import (
 )
 from pytest_cre.embedded.paths import parse_path
 from pytest_cre.embedded.queue import ControlLoop
-from pytest_cre.embedded.registry import DeleteOptions, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.server import ClusterSettings, control_loops
 from pytest_cre.embedded.status import ApiError
 from pytest_cre.embedded.store import Store
@@ -168,7 +169,7 @@ class Plant:
             controller.reconcile(key)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_object_of_any_shape_is_refused_or_harms_no_controller_and_no_table(data):
     plant = Plant()
@@ -205,7 +206,7 @@ def test_patch_of_any_bytes_is_applied_or_refused(data, content_type):
         assert isinstance(result, dict)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(values, st.sampled_from([bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.STRATEGIC_PATCH]))
 def test_patch_of_any_json_is_applied_or_refused(patch, content_type):
     before = copy.deepcopy(OBJECTS[POD])

@@ -45,6 +45,9 @@ def job(cluster, kubelet, request):
         ),
     )
     pods = [kubelet.run(pod) for pod in body["items"]]
+    cluster.until(
+        f"/apis/batch/v1/namespaces/default/jobs/{name}", lambda a: a.body["status"]["ready"] == 2
+    )
     yield name, pods
     cluster(
         "DELETE",

@@ -10,6 +10,10 @@ def test_mode_has_its_ledger_and_flags(mode):
     run = mode.run()
     assert modes.seconds(run) == pytest.approx(mode.ledger_s, abs=1e-6)
     assert run.flags == tuple(sorted(mode.flags))
+    for path, expected in mode.figures.items():
+        assert modes.figure(run, path) == (
+            expected if expected is None else pytest.approx(expected)
+        )
 
 
 def test_modes_are_all_thirty_six():

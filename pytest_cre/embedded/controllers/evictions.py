@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.fitting import tolerates
 from pytest_cre.embedded.kinds import NODE, POD, Json, Kind
 from pytest_cre.embedded.podactions import disrupt_pod
 from pytest_cre.embedded.podrules import is_pod_finished, set_condition
 from pytest_cre.embedded.queue import Mark
-from pytest_cre.embedded.registry import DeleteOptions, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.store import Change, Key, Record
 
 

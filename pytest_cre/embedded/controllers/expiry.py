@@ -3,10 +3,11 @@
 from datetime import datetime, timedelta
 
 from pytest_cre.embedded.controllers.jobstep import has_condition, is_job_finished
+from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.kinds import EVENT, JOB, Json, Kind
 from pytest_cre.embedded.podrules import pod_condition
 from pytest_cre.embedded.queue import Mark
-from pytest_cre.embedded.registry import DeleteOptions, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.store import Key
 
 

@@ -1,9 +1,10 @@
 """Garbage collection: what has no owner left goes, in the order that deletions asked for."""
 
+from pytest_cre.embedded.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from pytest_cre.embedded.kinds import KINDS, NAMESPACE, Json, Kind
 from pytest_cre.embedded.owners import OwnerIndex, owner_references
 from pytest_cre.embedded.queue import Mark
-from pytest_cre.embedded.registry import FOREGROUND, ORPHAN, DeleteOptions, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.store import Change, Key, Record
 
 

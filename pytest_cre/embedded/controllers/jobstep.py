@@ -14,11 +14,12 @@ from pytest_cre.embedded.controllers.jobpods import (
     sort_pods,
 )
 from pytest_cre.embedded.controllers.jobpolicy import judge_failure
+from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.kinds import JOB, POD, Json
 from pytest_cre.embedded.owners import OwnerIndex
 from pytest_cre.embedded.podrules import pod_condition
-from pytest_cre.embedded.registry import DeleteOptions, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.store import Record
 
 _LONGEST_BACKOFF_S = 600.0

@@ -1,9 +1,10 @@
 """Namespaces: a service account for each, and an orderly end."""
 
+from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.kinds import KINDS, NAMESPACE, SERVICE_ACCOUNT, Kind
 from pytest_cre.embedded.podrules import set_condition
 from pytest_cre.embedded.queue import Mark
-from pytest_cre.embedded.registry import DeleteOptions, Registry
+from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.store import Change, Key, Record
 
 
@@ -47,6 +48,11 @@ class NamespaceController:
         remaining = self._empty(key[1])
         if remaining:
             self._report(record, remaining)
+        elif record.obj["metadata"].get("finalizers"):
+            # Others want to have a last word; the namespace goes with the last of them.
+            if record.obj["spec"]["finalizers"]:
+                emptied = {**record.copy(), "spec": {"finalizers": []}}
+                self._registry.store.put(NAMESPACE, key, emptied)
         else:
             self._registry.store.remove(NAMESPACE, key)
         return None

@@ -48,12 +48,12 @@ _MINUTES_KEPT = 4096
 _TAIL = b" number of skipped iterations:   0 | number of nan iterations:   0 |"
 # The usual form of a line, with nothing but the kubelet's timestamp before it.
 _USUAL = re.compile(
-    rb"(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) )?"
-    rb" ?\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d{1,9})?)\] iteration +(\d{1,15})/ *(\d{1,15}) \|"
-    rb" consumed samples: +(\d{1,15}) \|"
-    rb" elapsed time per iteration \(ms\): (\d{1,12}(?:\.\d{1,9})?) \|"
-    rb"(?: throughput per GPU \(TFLOP/s/GPU\): (\d{1,9}(?:\.\d{1,9})?) \|)?"
-    rb"(?: learning rate: [\d.E+-]{1,20} \|)?(?: global batch size: +\d{1,12} \|)?"
+    rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d\.\d{9}Z)  ?"
+    rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d):([0-5]\d\.\d{1,9})\]"
+    rb" iteration +(\d{1,15})/ *(\d{1,15}) \| consumed samples: +(\d{1,15}) \|"
+    rb" elapsed time per iteration \(ms\): (\d{1,12}\.\d{1,9}) \|"
+    rb"(?: throughput per GPU \(TFLOP/s/GPU\): (\d{1,9}\.\d{1,9}) \|)?"
+    rb" learning rate: [\d.E+-]{1,20} \| global batch size: +\d{1,12} \|"
     rb" lm loss: (\d\.\d{1,9}E[+-]\d\d) \|"
 )
 # Cut off before the next column, the time may lack digits.
@@ -205,11 +205,11 @@ class Megatron(Dialect):
             rest = found.end()
             end = find(b"\n", rest)
             row = found.groups()
-            kubelet, minute = row[0], row[1]
-            if (rest < end and not ends(_TAIL, rest, end)) or row[3] == row[4] or row[2] >= b"6":
+            minute, written = row[1], row[0][:16]
+            if (rest < end and not ends(_TAIL, rest, end)) or row[3] == row[4]:
                 break
             minute_ns = known(minute) or self._learn(minute)
-            if not minute_ns or (kubelet is not None and not self._is_time(kubelet)):
+            if not minute_ns or not (known(written) or self._learn(written)):
                 break
             minutes.append(minute_ns)
             rows.append(row)
@@ -217,10 +217,6 @@ class Megatron(Dialect):
         if rows:
             self._take(rows, minutes)
         return at, len(rows)
-
-    def _is_time(self, kubelet: bytes) -> bool:
-        minute = kubelet[:16]
-        return kubelet[17] < 54 and bool(self._minutes.get(minute) or self._learn(minute))
 
     def _learn(self, minute: bytes) -> int:
         """Keep what a minute is in nanoseconds; return it, or 0 where there is no such minute."""
@@ -240,7 +236,7 @@ class Megatron(Dialect):
         self.recorder.rows(
             numbers=array("q", map(int, numbers)),
             app_ns=array("q", app_ns),
-            absolute_ns=lambda at: instant_ns(kubelet[at]) if kubelet[at] else None,
+            absolute_ns=lambda at: instant_ns(kubelet[at]),
             seconds=array("d", [value / 1000 for value in map(float, elapsed)]),
             tflops=array("d", [nan if rate is None else float(rate) for rate in rates]),
             loss=array("d", map(float, losses)),

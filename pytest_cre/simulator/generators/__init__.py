@@ -31,7 +31,7 @@ async def program_for(run: "ContainerRun") -> int:
         return await run_command(run, run.call.argv)
     except asyncio.CancelledError:
         raise
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - a mistake here ends one container, not all
         _LOG.exception("container of pod %s", run.subject.pod)
         run.write(f"simulator: {type(problem).__name__}: {problem}", "stderr")
         return 1

@@ -129,9 +129,7 @@ def plan_of(options: dict[str, str], name: str, ranks: int) -> TablePlan:
     if dtype not in ELEMENT_BYTES:
         raise UsageExit(255, f"invalid datatype {dtype!r}\n")
     if min_bytes > max_bytes or min_bytes < 1 or (factor is None and step_bytes < 1):
-        raise UsageExit(
-            255, f"invalid option values: minbytes {min_bytes}, maxbytes {max_bytes}\n"
-        )
+        raise UsageExit(255, f"invalid option values: minbytes {min_bytes}, maxbytes {max_bytes}\n")
     factor = factor if factor is not None and factor > 1 else None
     if factor is None and (max_bytes - min_bytes) // step_bytes > _MOST_ROWS:
         raise UsageExit(255, "simulator: more sizes than it writes\n")

@@ -20,7 +20,7 @@ _IDLE = ("sshd", "pause")
 _SEPARATORS = (";", "&&", "||", "\n")
 
 
-class Exit(Exception):  # noqa: N818 - what the script asked for
+class Exit(Exception):
     """The script ends here."""
 
     def __init__(self, code: int) -> None:

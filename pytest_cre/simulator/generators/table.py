@@ -127,7 +127,9 @@ def _write_header(team: "Team", plan: TablePlan) -> None:
     if plan.tool == "nccl-tests":
         lines.insert(0, "# nccl-tests version 2.17.8 nccl-headers=22707 nccl-library=22707")
     else:
-        lines.insert(0, "# torch.distributed collective benchmark, torch 2.9.1, NCCL version 2.27.7")
+        lines.insert(
+            0, "# torch.distributed collective benchmark, torch 2.9.1, NCCL version 2.27.7"
+        )
     lines += [
         f"#  Rank {rank:2d} Group  0 Pid {team.process_id(rank):6d} on {run.host_name:>10} "
         f"device {local:2d} [{team.bus_id(rank)}] {run.node.model.device}"
@@ -159,7 +161,9 @@ def _write_footer(
         lines.append("#")
         if wrong_cells:
             first = team.places[0][0]
-            lines.append(f"\n .. {first.host_name} pid {team.process_id(0)}: Test failure common.cu:1189")
+            lines.append(
+                f"\n .. {first.host_name} pid {team.process_id(0)}: Test failure common.cu:1189"
+            )
     team.write(0, "\n".join(lines))
 
 

@@ -26,7 +26,7 @@ _POLL_S = 0.05
 class Team:
     """Ranks, their pods and their hardware. Rank 0 is on the first pod."""
 
-    def __init__(self, group: Group, launch: Launch) -> None:
+    def __init__(self, group: "Group[ContainerRun]", launch: Launch) -> None:
         self.group, self.launch = group, launch
         self.env: Mapping[str, str] = launch.env
         self.places: list[tuple[ContainerRun, int]] = []  # pod and local rank, by rank
@@ -52,7 +52,9 @@ class Team:
             self.places[rank][0].write(text, stream)
             return
         if self.launch.is_tagged:
-            text = "\n".join(f"[1,{rank}]<{stream}>:{line}" for line in text.rstrip("\n").split("\n"))
+            text = "\n".join(
+                f"[1,{rank}]<{stream}>:{line}" for line in text.rstrip("\n").split("\n")
+            )
         self.group.runs[0].write(text, stream)
 
     def process_id(self, rank: int) -> int:
@@ -157,7 +159,7 @@ async def run_team(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> i
         return _report_child(run, launch, 1)
     team = Team(group, launch)
 
-    async def drive(_: Group) -> int:
+    async def drive() -> int:
         return await driver(team)
 
     try:
@@ -167,13 +169,13 @@ async def run_team(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> i
         run.write(
             f"[rank{_first_rank(team, run)}]: torch.distributed.DistBackendError: NCCL error: remote "
             f"process exited or there was a network error, NCCL version {NCCL_VERSION}\n"
-            f"ncclRemoteError: connection to {lost.run.host_name} closed by remote peer",
+            f"ncclRemoteError: connection to {lost.host_name} closed by remote peer",
             "stderr",
         )
         return _report_child(run, launch, 1)
 
 
-def _join(run: "ContainerRun", launch: Launch, key: str, processes: int) -> Group:
+def _join(run: "ContainerRun", launch: Launch, key: str, processes: int) -> "Group[ContainerRun]":
     rank = launch.node_rank
     groups = run.world.groups
     if rank is None:
@@ -183,9 +185,7 @@ def _join(run: "ContainerRun", launch: Launch, key: str, processes: int) -> Grou
         rank = run.subject.index if run.subject.index in free else next(iter(free), 0)
     if rank >= launch.nodes:
         raise UsageExit(1, f"ValueError: node_rank {rank} is not below nnodes {launch.nodes}\n")
-    return join_group(
-        groups, key, size=launch.nodes, rank=rank, processes=processes, run=run
-    )
+    return join_group(groups, key, size=launch.nodes, rank=rank, processes=processes, run=run)
 
 
 async def _resolves(run: "ContainerRun", first: "ContainerRun", master: str) -> bool:
@@ -218,7 +218,7 @@ def _report_child(run: "ContainerRun", launch: Launch, code: int) -> int:
 async def _run_mpi(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> int:
     """Start the ranks on the hosts of the host file, or on this node alone without one."""
     hosts = _hosts(run, launch)
-    group = Group(f"mpirun/{run.key}", len(hosts) + 1)
+    group: Group[ContainerRun] = Group(f"mpirun/{run.key}", len(hosts) + 1)
     left = launch.total_processes
     deadline_s = time.monotonic() + run.world.scenario.rendezvous_timeout_s
     for number, (host, slots) in enumerate(hosts):
@@ -241,7 +241,7 @@ async def _run_mpi(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> i
     run.world.groups[group.key] = group
     group.complete.set()
 
-    async def drive(_: Group) -> int:
+    async def drive() -> int:
         return await driver(Team(group, launch))
 
     try:
@@ -251,7 +251,7 @@ async def _run_mpi(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> i
         run.write(
             f"{run.host_name}: Test NCCL failure common.cu:401 "
             "'remote process exited or there was a network error / '\n"
-            f" .. {lost.run.host_name} pid 120: Test failure common.cu:591",
+            f" .. {lost.host_name} pid 120: Test failure common.cu:591",
         )
         code = 3
     finally:
