@@ -23,9 +23,16 @@ BUDGET_MIB = 400
 
 def node(index: int, size_bytes: int) -> dict[str, object]:
     """Return a node of about this size; most of it is the list of images, as on real nodes."""
-    condition = {"status": "True", "reason": "KubeletReady", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+    condition = {
+        "status": "True",
+        "reason": "KubeletReady",
+        "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+    }
     images = [
-        {"names": [f"registry.example/team/image-{number:04d}@sha256:{'0' * 64}"], "sizeBytes": 10**9}
+        {
+            "names": [f"registry.example/team/image-{number:04d}@sha256:{'0' * 64}"],
+            "sizeBytes": 10**9,
+        }
         for number in range(max(1, (size_bytes - 1200) // 140))
     ]
     return {
@@ -39,9 +46,8 @@ def node(index: int, size_bytes: int) -> dict[str, object]:
             "allocatable": {"nvidia.com/gpu": "8", "cpu": "192"},
             "capacity": {"nvidia.com/gpu": "8", "cpu": "192"},
             "conditions": [{"type": name, **condition} for name in ("MemoryPressure", "Ready")],
-            "nodeInfo": {
-                name: "x"
-                for name in (
+            "nodeInfo": dict.fromkeys(
+                (
                     "architecture",
                     "bootID",
                     "containerRuntimeVersion",
@@ -52,8 +58,9 @@ def node(index: int, size_bytes: int) -> dict[str, object]:
                     "operatingSystem",
                     "osImage",
                     "systemUUID",
-                )
-            },
+                ),
+                "x",
+            ),
             "images": images,
         },
     }
@@ -94,7 +101,7 @@ def read(side: str, kubeconfig: str) -> None:
         from pytest_cre.cluster.inventory import read_nodes
 
         client = connect(kubeconfig=kubeconfig, context=None, namespace=None)
-        started = time.monotonic()
+        started, cpu_started = time.monotonic(), time.process_time()
         found = len(read_nodes(client))
     else:
         import kubernetes.client
@@ -102,11 +109,11 @@ def read(side: str, kubeconfig: str) -> None:
 
         kubernetes.config.load_kube_config(config_file=kubeconfig)
         api = kubernetes.client.CoreV1Api()
-        started = time.monotonic()
+        started, cpu_started = time.monotonic(), time.process_time()
         found = len(api.list_node().items)
-    seconds = time.monotonic() - started
+    seconds, cpu_s = time.monotonic() - started, time.process_time() - cpu_started
     memory_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"s": seconds, "mib": memory_mib, "nodes": found}))
+    print(json.dumps({"s": seconds, "cpu_s": cpu_s, "mib": memory_mib, "nodes": found}))
 
 
 def main(count: int, size_bytes: int) -> int:
@@ -115,7 +122,9 @@ def main(count: int, size_bytes: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder, "kubeconfig")
         config = {
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+            "clusters": [
+                {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+            ],
             "users": [{"name": "u", "user": {"token": "t"}}],
             "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
             "current-context": "x",
@@ -128,10 +137,15 @@ def main(count: int, size_bytes: int) -> int:
             results[side] = json.loads(answer)
             assert results[side]["nodes"] == count
     for side, each in results.items():
-        print(f"{side:8} {each['s']:7.2f} s {each['mib']:8.0f} MiB for {count} nodes of {size_bytes} bytes")
+        print(
+            f"{side:8} {each['s']:7.2f} s {each['cpu_s']:7.2f} s CPU {each['mib']:8.0f} MiB for {count} nodes of {size_bytes} bytes"
+        )
     ours, theirs = results["harness"], results["models"]
-    print(f"ratio    {theirs['s'] / ours['s']:7.1f} x {theirs['mib'] / ours['mib']:8.1f} x")
-    is_over = ours["s"] > BUDGET_S.get(count, float("inf")) or ours["mib"] > BUDGET_MIB
+    print(
+        f"ratio    {theirs['s'] / ours['s']:7.1f} x {theirs['cpu_s'] / ours['cpu_s']:7.1f} x     {theirs['mib'] / ours['mib']:8.1f} x"
+    )
+    # CPU time: the wall clock of a shared machine says more about the others.
+    is_over = ours["cpu_s"] > BUDGET_S.get(count, float("inf")) or ours["mib"] > BUDGET_MIB
     return 1 if is_over else 0
 
 

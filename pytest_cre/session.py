@@ -99,6 +99,11 @@ class CertificationSession:
         from pytest_cre.catalog.options import check_options
         from pytest_cre.plan.scales import nodes_per_group_of
 
+        if self.config.getoption("numprocesses", None) or self.config.getoption("tx", None):
+            raise UsageProblem(
+                "-n: entries take the whole fabric one after another, so a certification runs in "
+                "one process; leave out -n, or add -n 0"
+            )
         self.settings = read_settings(self.config)
         catalog = load_catalog(
             suites=(shipped_suites(), *self.settings.catalogs),
@@ -272,9 +277,9 @@ class CertificationSession:
             report.longrepr = state.text
         if report.failed and state.code in NOT_BAD:
             state.code = "fail" if report.when == "call" else "error"
-            state.text = report.longreprtext
+            state.text = _words_of(report)
         elif report.skipped and state.code == "pass":
-            state.code, state.text = "unmet", report.longreprtext
+            state.code, state.text = "unmet", _words_of(report)
         if report.when == "teardown":
             setattr(report, REPORT_ATTRIBUTE, self._item_report(item).to_dict())
         return report
@@ -396,6 +401,16 @@ def write_whole(path: Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)
+
+
+def _words_of(report: pytest.TestReport) -> str:
+    """Return what an assertion or an exception says, without the code around it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return str(crash.message)
+    if isinstance(report.longrepr, tuple):  # a skip: file, line, reason
+        return str(report.longrepr[2])
+    return report.longreprtext
 
 
 def _case_of(item: pytest.Item) -> EntryCase | None:

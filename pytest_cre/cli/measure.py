@@ -54,10 +54,14 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.events is not None:
         if args.files or args.profile or args.start or args.end:
-            raise UsageProblem("--events stands alone: it takes no FILE, --profile, --start or --end")
+            raise UsageProblem(
+                "--events stands alone: it takes no FILE, --profile, --start or --end"
+            )
         return _run_events(args.events, args.format)
     if not args.files:
-        raise UsageProblem("name at least one FILE, or `-` for standard input, or --events FILE.yaml")
+        raise UsageProblem(
+            "name at least one FILE, or `-` for standard input, or --events FILE.yaml"
+        )
     around = Surroundings(
         window_start_ns=_instant("--start", args.start),
         window_end_ns=_instant("--end", args.end),
@@ -136,7 +140,8 @@ def _instant(option: str, text: str | None) -> int | None:
 def _profile(given: str) -> "LogProfile":
     """Return a profile by the name of a shipped one, or from a file."""
     from pytest_cre.catalog.convert import profile_from
-    from pytest_cre.catalog.loader import load_catalog, read_document, shipped_profiles
+    from pytest_cre.catalog.files import read_document
+    from pytest_cre.catalog.loader import load_catalog, shipped_profiles
     from pytest_cre.formats.yaml import YamlProblem
 
     if "/" in given or given.endswith((".yaml", ".yml")):
@@ -171,5 +176,30 @@ def _print(pieces: Iterator[str]) -> None:
     sys.stdout.flush()
 
 
-def _run_events(path: str, form: str) -> int:
+def _run_events(given: str, form: str) -> int:
+    """Account for a file of event sequences: a document for one, a line with its name for each of several."""
+    from json import dumps
+
+    from pytest_cre.formats.yaml import YamlProblem
+    from pytest_cre.measure.document import to_document
+    from pytest_cre.measure.event_file import read_event_file
+    from pytest_cre.measure.written import measure_events
+    from pytest_cre.report.measurement import measurement_text
+    from pytest_cre.report.text import one_line
+
+    data = b"".join(_blocks(given))
+    digest = InputFile(path=given, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    try:
+        sequences = read_event_file(data.decode(), given)
+    except UnicodeDecodeError:
+        raise EvidenceProblem(f"{given}:1:1: not UTF-8 text") from None
+    except YamlProblem as problem:
+        raise EvidenceProblem(str(problem)) from None
+    for name, events, params in sequences:
+        measured = replace(measure_events(events, params), inputs=(digest,))
+        if form == "json":
+            _print(iter([dumps({"name": name, **to_document(measured)}, allow_nan=False) + "\n"]))
+        else:
+            title = [f"{one_line(name)}\n"] if len(sequences) > 1 else []
+            _print(iter([*title, measurement_text(measured), "\n" * (len(sequences) > 1)]))
     return 0

@@ -185,14 +185,13 @@ class _Attempt:
         for t_ns, number in zip(life.times_ns, life.numbers, strict=True):
             if is_plain and number <= limit and pause_ns >= t_ns > cursor_ns and not is_first:
                 due_ns = cursor_ns + int((number - base) * step_ns + 0.5)
-                until_ns = min(t_ns, due_ns)
-                if code == USEFUL:
-                    bounds[-1] = until_ns
-                else:
+                if code != USEFUL:
                     add_code(USEFUL)
-                    add_bound(until_ns)
+                    add_bound(cursor_ns)
                     code = USEFUL
+                bounds[-1] = t_ns
                 if due_ns < t_ns:
+                    bounds[-1] = due_ns
                     add_code(STRAGGLER)
                     add_bound(t_ns)
                     code = STRAGGLER

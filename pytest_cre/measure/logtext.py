@@ -35,7 +35,7 @@ _PREFIX = re.compile(
     rb"|\(\w{1,80}[ ]pid=\d+(?:,[ ]ip=[\d.]+)?\)(?:[ ]|$)"
     rb"|(?=[a-z.-]{0,253}\d)[a-z0-9][a-z0-9.]{0,253}-[a-z0-9.-]{0,253}:[ ]"  # pod, from a launcher
     rb"|[A-Za-z_][\w.-]{0,40}/\d{1,7}[ ]"  # role and rank, from NeMo-Run
-    rb"|[IWEF]\d{4}[ ]\d\d:\d\d:\d\d\.\d{6}[ ]+\d+[ ][\w.-]{1,80}:\d+\][ ]"  # absl: no year
+    rb"|(?P<own>[IWEF]\d{4}[ ]\d\d:\d\d:\d\d\.\d{6}[ ]+\d+[ ][\w.-]{1,80}:\d+\][ ])"  # absl
     rb")"
 )
 _MAX_PREFIXES = 8
@@ -50,9 +50,11 @@ class Line:
 
     `kubelet_ns` is the first time with a zone, `app_ns` a further time, or one without a zone
     (`is_app_zoned` tells which). `tag` is the rank that a launcher put before the line, or empty.
+    `printed` is what the program wrote: with its own time and what else it puts before each line.
     """
 
     text: bytes
+    printed: bytes
     kubelet_ns: int | None = None
     app_ns: int | None = None
     is_app_zoned: bool = False
@@ -64,7 +66,7 @@ def clean_line(raw: bytes) -> Line:
 
     The blanks after a prefix stay, except for the one that belongs to it: columns matter.
     """
-    line, at = Line(text=raw), 0
+    line, at, printed_at = Line(text=raw, printed=raw), 0, -1
     for _ in range(_MAX_PREFIXES):
         found = _PREFIX.match(raw, at)
         if found is None:
@@ -78,14 +80,18 @@ def clean_line(raw: bytes) -> Line:
             if kind == "zoned" and line.kubelet_ns is None:
                 line.kubelet_ns = at_ns
             elif line.app_ns is None:
+                printed_at = at if printed_at < 0 else printed_at
                 line.app_ns = at_ns
                 line.is_app_zoned = kind == "zoned" or len(written.lstrip(b"0123456789-T :.,")) > 0
         elif kind == "tag":
             line.tag = found["tag"].rpartition(b",")[2].strip()
         elif kind == "task":
             line.tag = found["task"]
+        elif kind == "own" and printed_at < 0:
+            printed_at = at
         at = found.end()
     line.text = raw[at:] if at else raw
+    line.printed = raw[printed_at:] if printed_at >= 0 else line.text
     return line
 
 
@@ -354,7 +360,7 @@ class LogText:
         is_matched = False
         pieces = [piece for piece in line.text.split(b"\r") if piece]
         for index, piece in enumerate(pieces):
-            clean = clean_line(piece) if index else replace(line, text=piece)
+            clean = clean_line(piece) if index else replace(line, text=piece, printed=piece)
             clean.tag = clean.tag or line.tag
             if index < len(pieces) - 1:
                 clean.kubelet_ns = None

@@ -29,7 +29,7 @@ from pytest_cre.measure.model import (
     TrainingMeasurement,
 )
 from pytest_cre.measure.profile import CompiledProfile
-from pytest_cre.measure.reasons import FAILED, NO_DATA, status_of
+from pytest_cre.measure.reasons import NO_DATA, status_of
 from pytest_cre.measure.stream import StreamReader
 from pytest_cre.measure.transport import TransportReader
 
@@ -160,14 +160,12 @@ class Meter:
         hosts = around.hosts if around.hosts is not None else max(known, default=None)
         if self._transport.fell_back_to_socket(hosts=hosts):
             reasons.add("socket-fallback")
-        worst = failures.worst
-        if (worst is not None and worst.kind != "test") or (
-            worst is not None and not reasons & FAILED
-        ):
+        worst, data_errors = failures.worst, _data_errors(found)
+        # A test reports its own wrong values as a failure; the rows say more.
+        if worst is not None and worst.kind == "test" and data_errors is not None:
+            worst = None
+        if worst is not None:
             reasons.add("failure")
-        failure = _data_errors(found) or (worst.text if worst else None)
-        if worst is not None and worst.kind != "test":
-            failure = worst.text
         has_data = any(table.rows for table in found)
         profile = self._profile.name if self._profile else "nccl-bandwidth"
         return Measurement(
@@ -180,7 +178,7 @@ class Meter:
                 max_out_of_place_gbs=_largest(found, "out_of_place"),
                 max_in_place_gbs=_largest(found, "in_place"),
                 transport=self._transport.networks,
-                failure=failure,
+                failure=worst.text if worst is not None else data_errors,
                 paths=self._transport.paths,
             ),
             dropped=self._dropped(),

@@ -178,7 +178,9 @@ def _compile(regex: str, place: str) -> Pattern:
 
 
 def _groups(found: "re.Match[bytes]") -> dict[str, bytes]:
-    return {name: value for name, value in found.groupdict().items() if value is not None}
+    """Return what was captured by name; RE2 gives the names as bytes where the pattern is bytes."""
+    captured = cast("Mapping[bytes, bytes | None]", found.groupdict())
+    return {name.decode(): value for name, value in captured.items() if value is not None}
 
 
 def _first(values: list[int | None]) -> int | None:

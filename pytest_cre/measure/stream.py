@@ -101,7 +101,7 @@ class StreamReader:
         if self.transport is not None:
             is_matched |= self.transport.line(line)
         if self._profile is not None:
-            name, row = self._profile.transport(line.text), self._profile.row(line.text)
+            name, row = self._profile.transport(line.printed), self._profile.row(line.printed)
             if name is not None and self.transport is not None:
                 self.transport.add(name)
             if row is not None:

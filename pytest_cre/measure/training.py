@@ -119,12 +119,12 @@ class ProfileReader:
 
     def line(self, line: Line) -> bool:
         """Take a line that one of the patterns matches."""
-        is_start = self.profile.is_start(line.text)
+        is_start = self.profile.is_start(line.printed)
         if is_start:
-            app_ns = self.profile.start_ns(line.text)
+            app_ns = self.profile.start_ns(line.printed)
             timed = line if app_ns is None else replace(line, app_ns=app_ns, is_app_zoned=False)
             self.recorder.started(timed)
-        found = self.profile.read(line.text)
+        found = self.profile.read(line.printed)
         if found is None:
             return is_start
         self._take(line, found)
@@ -143,7 +143,7 @@ class ProfileReader:
                 return
             case "checkpointDone":
                 # The line after which the loop goes on need not say that the write is over.
-                is_scheduled = b"schedul" in line.text or b"async" in line.text
+                is_scheduled = b"schedul" in line.printed or b"async" in line.printed
                 self._saved(line, found, is_durable=not is_scheduled)
             case "checkpointRestore":
                 recorder.fact("load_start", line, step=found.step, app_ns=app_ns)
@@ -156,7 +156,7 @@ class ProfileReader:
         number, interval = found.step, self.profile.profile.log_interval
         if number is None or number < 0 or (interval > 1 and number % interval):
             return
-        if self.profile.is_warmup(line.text):
+        if self.profile.is_warmup(line.printed):
             self.warmup_numbers.append(number)
         self.recorder.step(
             line,

@@ -90,7 +90,7 @@ class _GroupRun:
         self._problems: list[Problem] = []
         self._job: JobFacts | None = None
         self._job_object: Mapping[str, Any] | None = None
-        self._told: tuple[Phase, int, float] | None = None
+        self._told: tuple[tuple[Phase, int, int], float] | None = None
 
     def run(self) -> tuple[GroupEvidence, tuple[str, ...]]:
         """Go through all phases; the clean-up comes whatever happened before."""
@@ -272,14 +272,15 @@ class _GroupRun:
         self._problems.append(Problem(code="interrupted", message="the run was interrupted"))
 
     def _tell(self, phase: Phase, *, remaining_s: float | None = None, detail: str = "") -> None:
-        """Tell a new phase, another number of running pods, and any phase again now and then."""
-        running, now_s = self._pods.running, self._timing.clock()
+        """Tell a new phase or number of running pods at once, a longer log soon, all now and then."""
+        now_s = self._timing.clock()
+        news = (phase, self._pods.running, self._logs.size_bytes)
         if self._told is not None:
-            told_phase, told_running, told_s = self._told
-            is_news = (phase, running) != (told_phase, told_running)
-            if not is_news and now_s - told_s < self._timing.progress_s:
+            told, told_s = self._told
+            pause_s = self._timing.progress_s if news == told else self._timing.poll_s
+            if news[:2] == told[:2] and now_s - told_s < pause_s:
                 return
-        self._told = (phase, running, now_s)
+        self._told = (news, now_s)
         self._world.on_progress(
             GroupProgress(
                 entry=self._plan.entry.name,
@@ -288,9 +289,9 @@ class _GroupRun:
                 attempt=self._group.attempt,
                 nodes=self._group.group.nodes,
                 phase=phase,
-                pods_running=running,
+                pods_running=news[1],
                 remaining_s=remaining_s,
                 detail=detail,
-                log_bytes=self._logs.size_bytes,
+                log_bytes=news[2],
             )
         )

@@ -29,7 +29,7 @@ def config_map(run="run-1", name="a", **metadata):
 
 
 def always(status, reason, message=""):
-    return lambda request, reply: reply.refuse(status, reason, message)
+    return lambda _, reply: reply.refuse(status, reason, message)
 
 
 # Configuration
@@ -67,12 +67,12 @@ def test_connect_with_a_broken_kubeconfig_is_usage(tmp_path, text):
 def test_a_loopback_server_is_reached_past_a_dead_proxy(serve, monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    server = serve(lambda request, reply: reply.json({"gitVersion": "v1.37.2"}))
+    server = serve(lambda _, reply: reply.json({"gitVersion": "v1.37.2"}))
     assert server.client().preflight() == "v1.37.2"
 
 
 def test_the_proxy_of_the_kubeconfig_is_used(serve, tmp_path, write_kubeconfig, quick):
-    proxy = serve(lambda request, reply: reply.json({"gitVersion": "v1.37.2"}))
+    proxy = serve(lambda _, reply: reply.json({"gitVersion": "v1.37.2"}))
     path = write_kubeconfig(
         tmp_path / "proxied", "http://cluster.invalid:8080", **{"proxy-url": proxy.url}
     )
@@ -98,13 +98,13 @@ def test_preflight_without_a_server_fails_in_seconds_and_one_line(tmp_path, writ
 
 
 def test_every_request_carries_the_token(serve):
-    server = serve(lambda request, reply: reply.json({"items": []}))
+    server = serve(lambda _, reply: reply.json({"items": []}))
     server.client().list(POD)
     assert server.requests[0].headers["authorization"] == "Bearer first-token"
 
 
 def test_a_rotated_token_is_read_again_after_401(serve, write_kubeconfig):
-    server = serve(lambda request, reply: reply.json({"items": []}))
+    server = serve(lambda _, reply: reply.json({"items": []}))
     client = server.client()
     client.list(POD)
     server.tokens = {"second-token"}
@@ -119,7 +119,7 @@ def test_a_rotated_token_is_read_again_after_401(serve, write_kubeconfig):
 
 @pytest.mark.parametrize("kind", ["create", "log", "watch"])
 def test_a_rotated_token_is_read_again_for_every_kind_of_request(serve, write_kubeconfig, kind):
-    server = serve(lambda request, reply: reply.json({"metadata": {"uid": "u"}}))
+    server = serve(lambda _, reply: reply.json({"metadata": {"uid": "u"}}))
     client = server.client()
     server.tokens = {"second-token"}
     write_kubeconfig(server.kubeconfig, server.url, "second-token")
@@ -219,7 +219,7 @@ def test_a_manifest_reaches_the_server_unchanged(serve):
 
 def test_an_object_with_null_lists_and_unknown_values_is_read_as_it_is(serve):
     pod = {"metadata": {"name": "p"}, "spec": {"containers": None}, "status": {"phase": "Odd"}}
-    server = serve(lambda request, reply: reply.json({"items": [pod], "metadata": {}}))
+    server = serve(lambda _, reply: reply.json({"items": [pod], "metadata": {}}))
     assert server.client().list(POD).items == (pod,)
 
 
@@ -267,13 +267,13 @@ def test_list_starts_over_when_a_page_expired(serve):
 
 
 def test_list_of_a_server_that_repeats_a_page_ends(serve):
-    server = serve(lambda request, reply: reply.json({"metadata": {"continue": "t"}, "items": []}))
+    server = serve(lambda _, reply: reply.json({"metadata": {"continue": "t"}, "items": []}))
     with pytest.raises(ClusterProblem, match="repeats a page"):
         server.client().list(POD)
 
 
 def test_list_of_all_namespaces_asks_for_them(serve):
-    server = serve(lambda request, reply: reply.json({"items": None}))
+    server = serve(lambda _, reply: reply.json({"items": None}))
     assert server.client().list(POD, all_namespaces=True).items == ()
     assert server.requests[0].path == "/api/v1/pods"
 
@@ -343,7 +343,7 @@ def test_a_server_that_stays_away_is_given_up_when_the_budget_ends(serve):
 
 def test_an_answer_that_drips_is_given_up(serve, monkeypatch, quick):
     monkeypatch.setattr(client_module, "ANSWER_DEADLINE_S", 0.2)
-    server = serve(lambda request, reply: reply.chunks([b" ", 0.05] * 200))
+    server = serve(lambda _, reply: reply.chunks([b" ", 0.05] * 200))
     started = time.monotonic()
     with pytest.raises(ClusterProblem, match="does not end"):
         server.client(quick(0.0)).get(JOB, "j")
@@ -353,15 +353,15 @@ def test_an_answer_that_drips_is_given_up(serve, monkeypatch, quick):
 def test_a_hung_server_is_given_up_after_the_read_timeout(serve, monkeypatch, quick):
     monkeypatch.setattr(client_module, "READ_TIMEOUT_S", 0.2)
     hang = threading.Event()
-    server = serve(lambda request, reply: hang.wait(10))
+    server = serve(lambda *_: hang.wait(10))
     with pytest.raises(ClusterProblem, match="timed out"):
         server.client(quick(0.0)).get(JOB, "j")
     hang.set()
 
 
 def test_a_redirect_is_refused_rather_than_followed_with_our_token(serve):
-    other = serve(lambda request, reply: reply.json({}))
-    server = serve(lambda request, reply: reply.data(b"", 302, Location=f"{other.url}/elsewhere"))
+    other = serve(lambda _, reply: reply.json({}))
+    server = serve(lambda _, reply: reply.data(b"", 302, Location=f"{other.url}/elsewhere"))
     with pytest.raises(ClusterProblem, match="302"):
         server.client().get(JOB, "j")
     assert other.requests == []
@@ -472,7 +472,7 @@ def test_replace_of_a_changed_object_is_a_conflict(serve):
 
 
 def test_delete_names_uid_and_propagation_in_body_and_query(serve):
-    server = serve(lambda request, reply: reply.json({}))
+    server = serve(lambda _, reply: reply.json({}))
     assert server.client().delete(JOB, "j", uid="u", grace_period_s=0) is True
     (request,) = server.requests
     assert request.method == "DELETE"
@@ -525,7 +525,7 @@ def test_serves_asks_for_the_version_that_we_speak(serve):
 
 
 def test_can_i_asks_about_the_namespace(serve):
-    server = serve(lambda request, reply: reply.json({"status": {"allowed": True}}, 201))
+    server = serve(lambda _, reply: reply.json({"status": {"allowed": True}}, 201))
     assert server.client().can_i("get", POD, subresource="log") is True
     asked = server.requests[0].body["spec"]["resourceAttributes"]
     assert asked == {
@@ -542,7 +542,7 @@ def test_can_i_asks_about_the_namespace(serve):
     "text", [b'{"a": "b"}', b"42", b"null", b"true", b"\xff\xfe\x00 caf\xe9\r\x1b[31m", b"b'x'"]
 )
 def test_a_log_is_the_very_bytes_that_were_sent(serve, text):
-    server = serve(lambda request, reply: reply.data(text))
+    server = serve(lambda _, reply: reply.data(text))
     with server.client().open_log(
         "p", "main", follow=False, since_time="2026-01-01T00:00:00Z", previous=True
     ) as response:
@@ -570,7 +570,7 @@ def test_connections_are_used_again(serve):
 
 
 def test_streams_leave_no_socket_behind(serve):
-    client = serve(lambda request, reply: reply.chunks([b"a\n"] * 3)).client()
+    client = serve(lambda _, reply: reply.chunks([b"a\n"] * 3)).client()
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(30):
         with client.open_log("p", "main", follow=True) as response:

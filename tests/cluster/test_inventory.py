@@ -109,7 +109,7 @@ def test_held_gpus_names_the_pods_of_every_namespace(serve):
         pod("cpu", "0"),
         {"metadata": {}, "spec": None},
     ]
-    server = serve(lambda request, reply: reply.json({"items": pods}))
+    server = serve(lambda _, reply: reply.json({"items": pods}))
     assert held_gpus(server.client()) == {
         "n1": (("team-a/train-0", 6), ("team-a/train-1", 2)),
         "n2": (("team-a/init", 4),),
@@ -121,7 +121,7 @@ def test_held_gpus_names_the_pods_of_every_namespace(serve):
 
 
 def test_held_gpus_without_the_right_to_see_is_none(serve):
-    server = serve(lambda request, reply: reply.refuse(403, "Forbidden"))
+    server = serve(lambda _, reply: reply.refuse(403, "Forbidden"))
     assert held_gpus(server.client()) is None
 
 

@@ -257,7 +257,7 @@ def test_a_stream_silenced_by_rotation_is_opened_anew(follow, eventually):
 
 def test_a_final_read_that_ends_early_without_a_sign_is_repeated(follow, eventually):
     kubelet = Kubelet(lines_of(200), state="terminated")
-    kubelet.on_follow = lambda reply, body: reply.refuse(500, "InternalError")
+    kubelet.on_follow = lambda reply, _: reply.refuse(500, "InternalError")
     ends = iter([3000, 100])
 
     def early(reply, body):
@@ -269,7 +269,7 @@ def test_a_final_read_that_ends_early_without_a_sign_is_repeated(follow, eventua
 
 def test_a_final_read_that_breaks_is_repeated(follow):
     kubelet = Kubelet(lines_of(100), state="terminated")
-    kubelet.on_follow = lambda reply, body: reply.refuse(500, "InternalError")
+    kubelet.on_follow = lambda reply, _: reply.refuse(500, "InternalError")
 
     def breaking(reply, body):
         if kubelet.reads == 1:
@@ -287,7 +287,7 @@ def test_a_final_read_that_breaks_is_repeated(follow):
 
 def test_a_final_read_that_never_ends_is_incomplete_at_the_deadline(follow):
     kubelet = Kubelet(lines_of(10), state="terminated")
-    kubelet.on_follow = lambda reply, body: reply.refuse(500, "InternalError")
+    kubelet.on_follow = lambda reply, _: reply.refuse(500, "InternalError")
     kubelet.on_read = lambda reply, body: reply.chunks([body, *[0.05, b"x"] * 200])
     follower = follow(kubelet)
     started = time.monotonic()
@@ -317,7 +317,7 @@ def test_a_container_that_has_not_started_is_waited_for(follow, eventually):
 
 def test_a_container_that_never_started_has_no_log_and_says_why(follow):
     kubelet = Kubelet(state="waiting")
-    kubelet.on_follow = lambda reply, body: reply.refuse(400, "BadRequest", "waiting to start")
+    kubelet.on_follow = lambda reply, _: reply.refuse(400, "BadRequest", "waiting to start")
     follower = follow(kubelet)
     stream = follower.finish(5)
     assert (stream.data, stream.is_complete) == (b"", False)
@@ -340,7 +340,7 @@ def test_a_pod_that_is_gone_leaves_an_incomplete_log(follow, eventually):
 
 def test_a_follow_of_a_pod_that_is_gone_stops_asking(follow, eventually):
     kubelet = Kubelet()
-    kubelet.on_follow = lambda reply, body: reply.refuse(404, "NotFound", 'pods "p" not found')
+    kubelet.on_follow = lambda reply, _: reply.refuse(404, "NotFound", 'pods "p" not found')
     follower = follow(kubelet)
     eventually(lambda: not follower._thread.is_alive())
     assert kubelet.follows == 1
@@ -348,7 +348,7 @@ def test_a_follow_of_a_pod_that_is_gone_stops_asking(follow, eventually):
 
 def test_a_sick_kubelet_makes_the_log_unavailable_and_names_the_node(follow):
     kubelet = Kubelet(lines_of(5), state="terminated")
-    kubelet.on_follow = kubelet.on_read = lambda reply, body: reply.refuse(
+    kubelet.on_follow = kubelet.on_read = lambda reply, _: reply.refuse(
         500, "InternalError", "Get https://10.0.0.7:10250/containerLogs: dial tcp: i/o timeout"
     )
     follower = follow(kubelet)
@@ -365,7 +365,7 @@ def test_a_sick_kubelet_makes_the_log_unavailable_and_names_the_node(follow):
 def test_a_log_that_is_refused_is_not_asked_for_until_the_deadline(follow, status):
     kubelet = Kubelet(lines_of(5), state="terminated")
     refusal = "unable to retrieve container logs for containerd://1"
-    kubelet.on_follow = kubelet.on_read = lambda reply, body: reply.refuse(status, "No", refusal)
+    kubelet.on_follow = kubelet.on_read = lambda reply, _: reply.refuse(status, "No", refusal)
     follower = follow(kubelet)
     started = time.monotonic()
     assert not follower.finish(30).is_complete

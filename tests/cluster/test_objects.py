@@ -82,5 +82,5 @@ def test_paths_are_those_of_the_api():
 
 def test_kind_of_a_manifest_that_no_run_makes_is_one_line():
     assert kind_of({"apiVersion": "batch/v1", "kind": "Job"}) is JOB
-    with pytest.raises(UsageProblem, match="apps/v1 Deployment.*choices: .*Job"):
+    with pytest.raises(UsageProblem, match=r"apps/v1 Deployment.*choices: .*Job"):
         kind_of({"apiVersion": "apps/v1", "kind": "Deployment"})

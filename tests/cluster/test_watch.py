@@ -211,7 +211,7 @@ def test_a_server_that_goes_away_is_a_problem_until_it_is_back(watch, eventually
 
 
 def test_a_missing_right_is_a_named_problem(serve, eventually):
-    server = serve(lambda request, reply: reply.refuse(403, "Forbidden"))
+    server = serve(lambda _, reply: reply.refuse(403, "Forbidden"))
     with Watcher(server.client(), JOB, timing=TIMING) as watcher:
         eventually(lambda: watcher.problem)
         assert "list jobs in team: 403 Forbidden" in str(watcher.problem)

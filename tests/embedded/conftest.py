@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import http.client
 import http.server
 import itertools
@@ -24,8 +25,8 @@ import pytest
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-PODS = "/api/v1/namespaces/default/pods"
-JOBS = "/apis/batch/v1/namespaces/default/jobs"
+# Short times, so that nothing has to be waited for.
+ORDINARY = ("--seed", "7", "--page-lifetime", "0.4", "--job-backoff", "0.1")
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,15 @@ class Answer:
 class Cluster:
     """One served cluster and a small client for it."""
 
-    def __init__(self, folder, *arguments, command=None, start=True):
+    def __init__(self, folder, *arguments):
         self.folder = folder
         self.kubeconfig = Path(folder, "kubeconfig")
         self._connections = {}
-        command = command or [sys.executable, "-m", "pytest_cre.embedded"]
         self.process = subprocess.Popen(
             [
-                *command,
+                sys.executable,
+                "-m",
+                "pytest_cre.embedded",
                 "serve",
                 "--kubeconfig-out",
                 str(self.kubeconfig),
@@ -57,10 +59,6 @@ class Cluster:
             stderr=subprocess.PIPE,
             text=True,
         )
-        if start:
-            self.wait_ready()
-
-    def wait_ready(self):
         ready, _, _ = select.select([self.process.stdout], [], [], 20)
         self.ready_line = self.process.stdout.readline() if ready else ""
         assert self.ready_line, self.process.stderr.read() if self.process.poll() else "silent"
@@ -160,6 +158,20 @@ class Cluster:
     def gone(self, path):
         self.until(path, lambda answer: answer.code == 404)
 
+    def clear(self):
+        """Delete all that tests have made."""
+        self("DELETE", "/api/v1/nodes")
+        for namespace in self.get("/api/v1/namespaces")["items"]:
+            self("DELETE", f"/api/v1/namespaces/{namespace['metadata']['name']}")
+        for kind in ("api/v1/%s/configmaps", "api/v1/%s/services", "apis/batch/v1/%s/jobs"):
+            path = f"/{kind % 'namespaces/default'}?propagationPolicy=Background"
+            self("DELETE", path)
+        for pod in self.get("/api/v1/pods")["items"]:
+            path = Kubelet.path(pod)
+            self("PATCH", path, {"metadata": {"finalizers": None}}, content_type=MERGE)
+            self("DELETE", path, {"gracePeriodSeconds": 0})
+            self.gone(path)
+
     def stop(self):
         for connection in self._connections.values():
             connection.close()
@@ -169,24 +181,31 @@ class Cluster:
         return self.process.returncode
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def make_cluster(tmp_path_factory):
-    """Start clusters with arguments of the test's own; all end with the module."""
+    """Start clusters with arguments of the test's own; all end with the session."""
     with contextlib.ExitStack() as stack:
 
-        def make(*arguments, **more):
-            cluster = Cluster(
-                tmp_path_factory.mktemp("cluster"), "--no-simulator", *arguments, **more
-            )
+        def make(*arguments):
+            cluster = Cluster(tmp_path_factory.mktemp("cluster"), "--no-simulator", *arguments)
             stack.callback(cluster.stop)
             return cluster
 
         yield make
 
 
+@pytest.fixture(scope="session")
+def shared_cluster(make_cluster):
+    """Give the one cluster with certain arguments: a start costs more than many tests."""
+    return functools.cache(make_cluster)
+
+
 @pytest.fixture(scope="module")
-def cluster(make_cluster, request):
-    return make_cluster("--seed", "7", *getattr(request.module, "SERVER_ARGUMENTS", ()))
+def cluster(shared_cluster, request):
+    """A cluster that holds nothing but what this module puts there."""
+    cluster = shared_cluster(*getattr(request.module, "SERVER_ARGUMENTS", ORDINARY))
+    yield cluster
+    cluster.clear()
 
 
 _NUMBERS = itertools.count()

@@ -1,6 +1,5 @@
 import pytest
 
-SERVER_ARGUMENTS = ("--job-backoff", "0.1")
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 

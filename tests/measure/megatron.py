@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from pytest_cre.catalog.logprofile import LogProfile
 from pytest_cre.measure.account import LedgerParams
@@ -15,10 +16,18 @@ EPOCH_NS = int(datetime(2026, 1, 5, tzinfo=UTC).timestamp()) * SECOND
 FACTS = ("window_open", "window_close", "proc_start", "abort", "end")
 
 
+@lru_cache
+def _day(day: int) -> str:
+    return f"{datetime.fromtimestamp(day * 86400, UTC):%Y-%m-%d}"
+
+
 def clock(t_ns: int) -> str:
     """Return a time as Megatron prints it, in UTC."""
-    at = datetime.fromtimestamp(t_ns // SECOND, UTC)
-    return f"{at:%Y-%m-%d %H:%M:%S}.{t_ns % SECOND // 1000:06d}"
+    whole, rest_ns = divmod(t_ns, SECOND)
+    day, second = divmod(whole, 86400)
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    return f"{_day(day)} {hour:02d}:{minute:02d}:{second:02d}.{rest_ns // 1000:06d}"
 
 
 def step_line(number: int, t_ns: int, lasted_ns: float, *, total: int = 999_999) -> str:
@@ -31,8 +40,8 @@ def step_line(number: int, t_ns: int, lasted_ns: float, *, total: int = 999_999)
     )
 
 
-def line_of(event: TrainingEvent, lasted_ns: float) -> str:
-    t_ns, step = event.t_ns or 0, event.step
+def line_of(event: TrainingEvent, t_ns: int, lasted_ns: float) -> str:
+    step = event.step
     match event.kind:
         case "step":
             return step_line(step or 0, t_ns, lasted_ns)
@@ -79,7 +88,7 @@ def logs_of(
     The program's clock is `zone_s` ahead of UTC; `written` puts a line together from the kubelet's time, in
     microseconds and without a zone, and the text.
     """
-    logs = []
+    logs, ahead_ns = [], ns(zone_s)
     for life in lives_of(events):
         lines: list[str] = []
         before: tuple[int, int] | None = None  # of the line before: step and time
@@ -99,7 +108,7 @@ def logs_of(
                 before = (event.step, t_ns)
             elif before is not None:
                 before = (before[0], t_ns)
-            text = line_of(replace(event, t_ns=t_ns + ns(zone_s)), lasted_ns)
+            text = line_of(event, t_ns + ahead_ns, lasted_ns)
             lines.append(written(clock(t_ns).replace(" ", "T"), text))
         logs.append("".join(lines).encode())
     return logs

@@ -11,8 +11,7 @@ from pytest_cre.measure.events import StepRun, TrainingEvent
 from pytest_cre.measure.goodput import rolling_windows, window_ratios
 from tests.measure.generated import MILLISECOND, Life, Move, Plan, Told, plans, shares
 
-settings.register_profile("ledger", derandomize=True, deadline=None, max_examples=40, database=None)
-quick = settings(settings.get_profile("ledger"))
+quick = settings(derandomize=True, deadline=None, max_examples=20, database=None)
 
 
 def nonzero(run):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from junitparser import JUnitXml
@@ -97,9 +98,8 @@ def test_healthy_cluster_passes_and_says_that_it_is_simulated(healthy):
 def test_three_files_agree_number_by_number(healthy):
     report = healthy.json()
     cases = {
-        case.name: {each.name: each.value for each in case.properties()}
-        for suite in JUnitXml.fromfile(str(healthy.folder / "r.xml"))
-        for case in suite
+        case.get("name"): {each.get("name"): each.get("value") for each in case.iter("property")}
+        for case in ElementTree.parse(healthy.folder / "r.xml").iter("testcase")
     }
     metric_text = "\n".join(
         f"{case.name} {case.system_out or ''} {[each.text for each in case.result]}"

@@ -36,6 +36,7 @@ def run(pytester, *arguments: str, patterns: str = "'communication/*'"):
         (("--cre-cluster", "moon"), "*--cre-cluster*invalid choice: 'moon'*"),
         (("--cre-max-nodes", "0"), "*must be a whole number of at least 1, got '0'*"),
         (("--cre-option", "maxBytes"), "*must be KEY=VALUE*"),
+        (("-n", "2"), "*-n: entries take the whole fabric*"),
         (("--cre-context", "x"), "*--cre-context belongs to --cre-cluster kubernetes*"),
     ],
     ids=lambda value: value[0] + value[1] if isinstance(value, tuple) else "",

@@ -162,17 +162,18 @@ async def run_team(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> i
     async def drive() -> int:
         return await driver(team)
 
+    rank = _first_rank(team, run)
     try:
-        return _report_child(run, launch, await group.work(run, drive))
+        return _report_child(run, launch, await group.work(run, drive), rank)
     except PeerLost as lost:
         await asyncio.sleep(_NOTICE_S)
         run.write(
-            f"[rank{_first_rank(team, run)}]: torch.distributed.DistBackendError: NCCL error: remote "
+            f"[rank{rank}]: torch.distributed.DistBackendError: NCCL error: remote "
             f"process exited or there was a network error, NCCL version {NCCL_VERSION}\n"
             f"ncclRemoteError: connection to {lost.host_name} closed by remote peer",
             "stderr",
         )
-        return _report_child(run, launch, 1)
+        return _report_child(run, launch, 1, rank)
 
 
 def _join(run: "ContainerRun", launch: Launch, key: str, processes: int) -> "Group[ContainerRun]":
@@ -202,14 +203,14 @@ def _first_rank(team: Team, run: "ContainerRun") -> int:
     return next((rank for rank, (member, _) in enumerate(team.places) if member is run), 0)
 
 
-def _report_child(run: "ContainerRun", launch: Launch, code: int) -> int:
+def _report_child(run: "ContainerRun", launch: Launch, code: int, rank: int = 0) -> int:
     """Return the exit code of the whole pod: torchrun tells of a child's and ends with 1."""
     if code == 0 or launch.launcher != "torchrun":
         return code
     run.write(
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
         f"{launch.argv[0]} FAILED\n"
-        f"  rank      : 0 (local_rank: 0)\n  exitcode  : {code} (pid: 120)",
+        f"  rank      : {rank} (local_rank: 0)\n  exitcode  : {code} (pid: 120)",
         "stderr",
     )
     return 1
