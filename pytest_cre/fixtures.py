@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_cre.results import BandwidthResult, GoodputResult, WorkflowRun
 from pytest_cre.session import session_of
 
 if TYPE_CHECKING:
@@ -15,8 +14,9 @@ if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
     from pytest_cre.options import Settings
     from pytest_cre.plan.model import Selection
+    from pytest_cre.results import BandwidthResult, GoodputResult, WorkflowRun
 
-Measured = BandwidthResult | GoodputResult | WorkflowRun
+    Measured = BandwidthResult | GoodputResult | WorkflowRun
 
 
 @pytest.fixture(scope="session")
@@ -56,26 +56,30 @@ def cre_entry(request: pytest.FixtureRequest) -> "CatalogEntry":
 def cre_workflow(
     request: pytest.FixtureRequest,
     cre_entry: "CatalogEntry",  # noqa: ARG001 - what is parametrized: one item per entry
-) -> WorkflowRun:
+) -> "WorkflowRun":
     """Run the entry on the cluster and return evidence and measurements of every group."""
     session = session_of(request.config)
     return session.run(request.node, session.case_of(request))
 
 
 @pytest.fixture
-def cre_bandwidth(cre_workflow: WorkflowRun) -> BandwidthResult:
+def cre_bandwidth(cre_workflow: "WorkflowRun") -> "BandwidthResult":
     """Return the bandwidth measured in this item's run."""
+    from pytest_cre.results import BandwidthResult
+
     return BandwidthResult(cre_workflow)
 
 
 @pytest.fixture
-def cre_goodput(cre_workflow: WorkflowRun) -> GoodputResult:
+def cre_goodput(cre_workflow: "WorkflowRun") -> "GoodputResult":
     """Return the training figures measured in this item's run."""
+    from pytest_cre.results import GoodputResult
+
     return GoodputResult(cre_workflow)
 
 
 @pytest.fixture
-def cre_limits(cre_workflow: WorkflowRun) -> "Mapping[str, tuple[Limit, ...]]":
+def cre_limits(cre_workflow: "WorkflowRun") -> "Mapping[str, tuple[Limit, ...]]":
     """Return the limits that apply to this item, by metric."""
     found: dict[str, list[Limit]] = {}
     for limits in cre_workflow.limits.values():
@@ -86,11 +90,13 @@ def cre_limits(cre_workflow: WorkflowRun) -> "Mapping[str, tuple[Limit, ...]]":
 
 
 @pytest.fixture
-def cre_check(request: pytest.FixtureRequest) -> Callable[[Measured], None]:
+def cre_check(request: pytest.FixtureRequest) -> "Callable[[Measured], None]":
     """Return a function that judges a measurement and fails the test with the report text."""
 
-    def check(measured: Measured) -> None:
+    def check(measured: "Measured") -> None:
         __tracebackhide__ = True
+        from pytest_cre.results import WorkflowRun
+
         run = measured if isinstance(measured, WorkflowRun) else measured.run
         session_of(request.config).check(request.node, run)
 

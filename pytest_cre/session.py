@@ -14,13 +14,13 @@ from pytest_cre.errors import CreError, UsageProblem
 from pytest_cre.interrupt import turn_signals_into_interrupts
 from pytest_cre.items import MARKER, EntryCase
 from pytest_cre.options import Settings, read_settings
-from pytest_cre.results import WorkflowRun
 
 if TYPE_CHECKING:
     from pytest_cre.campaign import Campaign
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.judge.verdict import Code, ItemVerdict
     from pytest_cre.report.model import ItemReport, RunReport
+    from pytest_cre.results import WorkflowRun
 
 MARKER_HELP = (
     f"{MARKER}(*patterns, unless=()): run the catalog entries that match on a GPU cluster; "
@@ -34,7 +34,7 @@ REPORT_ATTRIBUTE = "cre"  # a plain dict on the teardown report, so that it cros
 class ItemState:
     """What is known of one item while it runs."""
 
-    run: WorkflowRun | None = None
+    run: "WorkflowRun | None" = None
     evidence_verdict: "ItemVerdict | None" = None  # by the evidence alone
     verdict: "ItemVerdict | None" = None  # by the limits, once the test has asked for it
     figures: list[tuple[str, float, str]] = field(default_factory=list)
@@ -188,7 +188,7 @@ class CertificationSession:
             )
         return case
 
-    def run(self, item: pytest.Item, case: EntryCase) -> WorkflowRun:
+    def run(self, item: pytest.Item, case: EntryCase) -> "WorkflowRun":
         """Run the item's entry; what kept it from running ends the item here, in set-up."""
         state = self._state(item)
 
@@ -207,7 +207,7 @@ class CertificationSession:
             self._end_with(state, state.evidence_verdict)
         return state.run
 
-    def check(self, item: pytest.Item, run: WorkflowRun) -> None:
+    def check(self, item: pytest.Item, run: "WorkflowRun") -> None:
         """End the item with its verdict by the limits, unless that is a pass."""
         __tracebackhide__ = True
         state = self._state(item)

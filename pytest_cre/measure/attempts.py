@@ -291,23 +291,29 @@ class _Splitter:
         if event.kind == "proc_start":
             joins = not last.steps.numbers and last.start_ns is None
             joins = joins or (not last.has_progress and event.stream not in last.streams)
-            joins = (
-                joins and last.exit_ns is None
-            ) or t_ns == last.start_ns  # or the same line again
+            is_again = t_ns == last.start_ns  # the same line, read twice
+            joins = is_again or (joins and last.exit_ns is None)
             return last if joins else self._new(t_ns, None)
         if event.kind in ("abort", "end"):
-            return self._leaving(event, last)
+            return self._leaving(event, t_ns, last)
+        if event.kind in _SAVING and not last.has_progress and len(self.history.attempts) > 1:
+            return self.history.attempts[-2]
         if last.exit_ns is None or event.kind in _SAVING:
             return last
         late = event.kind == "step" and t_ns <= last.exit_ns + self.tolerance_ns
         late = late and (last.has_progress or last.train_ready_ns is not None)
         return last if late else self._new(t_ns, None)
 
-    def _leaving(self, event: TrainingEvent, last: Attempt) -> Attempt:
-        """Return whose exit it is: a pod of the attempt before may be seen to end only now."""
+    def _leaving(self, event: TrainingEvent, t_ns: int, last: Attempt) -> Attempt:
+        """Return whose exit it is: of the attempt before, one may be seen only after the next start.
+
+        So it is with several pods, and with clocks that differ a little.
+        """
         if len(self.history.attempts) > 1 and not last.has_progress:
             before = self.history.attempts[-2]
             if event.stream in before.streams and event.stream not in last.streams:
+                return before
+            if before.exit_ns is None and t_ns <= last.first_seen_ns + self.tolerance_ns:
                 return before
         return last
 

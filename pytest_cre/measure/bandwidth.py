@@ -41,7 +41,7 @@ _AVERAGE = re.compile(
     rb"(?i:avg bus bandwidth) *: *([+-]?\d[\d.]*(?:[eE][+-]?\d{1,3})?)(?: +(OK|FAILED))?[ \t]*$"
 )
 _TEST_NAME = re.compile(r"(?:.*/)?([a-z][a-z_]*?)(?:_perf)?(?:_mpi)?")
-_TEST_NAMES = {"all_to_all": "alltoall", "sendrecv": "sendrecv", "allreduce": "all_reduce"}
+_OTHER_NAMES = {"all_to_all": "alltoall", "sendrecv": "sendrecv", "allreduce": "all_reduce"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _take(table: _Open, line: TableLine) -> None:
         table.average = found[1]
         table.average_failed = found[2] == b"FAILED"
     elif found := _START.search(text):
-        table.test = test_name(found[1].decode(errors="replace"))
+        table.test = collective_name(found[1].decode(errors="replace"))
     elif found := _VERSION.search(text):
         table.tool_version = found[1].decode(errors="replace")[:80]
         table.nccl_version = version_text(int(found[2]) if found[2] else None) or table.nccl_version
@@ -236,10 +236,10 @@ def _take(table: _Open, line: TableLine) -> None:
         table.nccl_version = found[1].decode()
 
 
-def test_name(printed: str) -> str | None:
+def collective_name(printed: str) -> str | None:
     """Return the collective's name without the program's endings: `all_reduce_perf_mpi` is all_reduce."""
     found = _TEST_NAME.fullmatch(printed.strip().lower())
-    return _TEST_NAMES.get(found[1], found[1]) if found else None
+    return _OTHER_NAMES.get(found[1], found[1]) if found else None
 
 
 def version_text(number: int | None) -> str | None:

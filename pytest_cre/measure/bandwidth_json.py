@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from math import isfinite
 
-from pytest_cre.measure.bandwidth import AssembledTable, test_name, version_text
+from pytest_cre.measure.bandwidth import AssembledTable, collective_name, version_text
 from pytest_cre.measure.logtext import Line
 from pytest_cre.measure.model import BandwidthRow, BandwidthTable, HalfRow, OutOfBounds
 
@@ -91,7 +91,7 @@ def table_of(document: Mapping[str, object]) -> AssembledTable:
     incomplete = reasons & {"torn-rows", "no-footer", "not-a-number"}
     return AssembledTable(
         table=BandwidthTable(
-            test=test_name(program) if isinstance(program, str) and program else None,
+            test=collective_name(program) if isinstance(program, str) and program else None,
             rows=tuple(found),
             avg_busbw_gbs=bandwidth_gbs,
             out_of_bounds=out_of_bounds,

@@ -341,3 +341,12 @@ def test_job_name_that_makes_a_host_name_too_long_is_422(run):
         "POST", run.jobs, {"metadata": {"name": "j" * 60}, "spec": {**spec, "suspend": True}}
     )
     assert answer.code == 201
+
+
+def test_large_job_gets_all_its_pods(run):
+    run.create(completions=250, parallelism=250, suspend=False)
+    run.cluster.until(
+        f"{run.namespace}/pods?limit=250&fieldSelector=status.phase%3DPending",
+        lambda a: len(a.body["items"]) == 250,
+    )
+    run.cluster("DELETE", f"{run.jobs}/j", {"propagationPolicy": "Background"})

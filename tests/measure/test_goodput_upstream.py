@@ -85,11 +85,13 @@ def test_line_after_the_terminal_time_is_no_step():
 
 
 def test_clock_that_puts_the_new_process_before_the_exit_costs_nothing():
-    events = events_of("open; start; ready 0; run 20; save 1; crash; start; ready 20; run 20; end")
+    events = events_of(
+        "open; start; ready 0; run 20; save 1; crash; start; pass 5; ready 20; run 20; end"
+    )
     early = [
         replace(e, t_ns=e.t_ns - ns(0.5)) if e.kind == "proc_start" and e.t_ns else e
         for e in events
     ]
     run = account(early, LedgerParams(reference_step_s=1))
-    assert ledger_s(run) == {"useful": 40, "checkpoint_blocking": 1}
+    assert ledger_s(run) == {"useful": 40, "checkpoint_blocking": 1, "init": 5}
     assert run.ratios["goodput"] <= 1

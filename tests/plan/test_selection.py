@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pytest_cre.errors import UsageProblem
@@ -26,6 +28,20 @@ def test_select_takes_gpu_nodes_sorted_by_name_and_never_reports_others(
     assert selection.excluded == ()
     assert selection.architecture == "h100"
     assert not selection.is_simulated
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"nvidia.com/gpu.present": "true"}, {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}],
+)
+def test_select_node_that_only_a_label_calls_a_gpu_node_is_reported(
+    node, cpu_node, architectures, labels
+):
+    labelled = replace(cpu_node("n1"), labels=labels)
+
+    selection = select_nodes([labelled, node("n2")], architectures)
+
+    assert reasons(selection) == {"n1": "no-gpu"}
 
 
 def test_select_names_every_excluded_node_with_reason_and_message(node, architectures):

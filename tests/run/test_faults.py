@@ -82,6 +82,19 @@ def test_failed_job_blames_the_pod_killed_for_memory_before_any_other(cluster, r
     assert group.problems[0].node == "n2"
 
 
+def test_failed_job_blames_an_exit_code_before_a_signal_that_came_earlier(cluster, run):
+    def play(fake, job):
+        first, second = running_pair(fake, job)
+        fake.end_pod(first, exit_code=143)
+        fake.end_pod(second, exit_code=1)
+        fake.end_job(job, "Failed")
+
+    cluster.on_job = play
+    (group,) = run().groups
+
+    assert group.problems[0].node == "n2"
+
+
 def test_failed_job_that_deletes_its_other_pods_is_a_failure_not_a_loss(cluster, run, later):
     def play(fake, job):
         first, second = running_pair(fake, job)
@@ -101,12 +114,14 @@ def test_job_in_two_steps_is_over_only_at_the_second(cluster, run, later):
         first, second = running_pair(fake, job)
         fake.end_pod(second, exit_code=1)
         fake.end_job(job, "FailureTarget", "BackoffLimitExceeded")
+        first["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"  # what the Job does to it
+        fake.put(first)
 
         def finish():
             fake.end_pod(first, exit_code=143)
             fake.end_job(job, "Failed", "BackoffLimitExceeded")
 
-        later(0.3, finish)
+        later(0.8, finish)
 
     cluster.on_job = play
     (group,) = run().groups
@@ -446,9 +461,9 @@ def test_suspended_job_waits_without_a_deadline(cluster, run, make_plan, later, 
         def admit():
             job["spec"]["suspend"] = False
             fake.put(job)
-            play_pass(fake, job)
 
         later(0.6, admit)
+        later(0.8, play_pass, fake, job)
 
     cluster.on_job = play
     (group,) = run(make_plan(start_timeout_s=0.4)).groups

@@ -1,6 +1,7 @@
 """The Job controller: makes pods, counts how they end, decides when the Job has."""
 
-from pytest_cre.embedded.controllers.jobstep import JobMemory, JobStep, is_job_finished
+from pytest_cre.embedded.controllers.jobstep import JobStep
+from pytest_cre.embedded.controllers.jobtally import JobMemory, is_job_finished
 from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.jobrules import TRACKING_FINALIZER
 from pytest_cre.embedded.kinds import JOB, POD, Kind

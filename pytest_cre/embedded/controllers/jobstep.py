@@ -2,18 +2,20 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pytest_cre.embedded.controllers.jobpods import (
     PodGroup,
-    format_indexes,
     index_of,
     new_pod,
-    parse_indexes,
     sort_pods,
 )
-from pytest_cre.embedded.controllers.jobpolicy import judge_failure
+from pytest_cre.embedded.controllers.jobtally import (
+    Backoff,
+    JobMemory,
+    JobTally,
+    has_condition,
+)
 from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.kinds import JOB, POD, Json
@@ -26,35 +28,6 @@ _LONGEST_BACKOFF_S = 600.0
 # A large Job is brought up in steps, so that it does not keep everybody else waiting; the first
 # pods of a step make the Job be looked at again.
 _PODS_AT_ONCE = 100
-
-
-@dataclass(slots=True)
-class Backoff:
-    """Failures without a success in between, and when the last one was seen."""
-
-    count: int = 0
-    last: datetime | None = None
-
-
-@dataclass(slots=True)
-class JobMemory:
-    """What is remembered of a Job between two looks, beside its status."""
-
-    overall: Backoff = field(default_factory=Backoff)
-    by_index: dict[int, Backoff] = field(default_factory=dict)
-    # Failures that count against backoffLimitPerIndex.
-    counted_by_index: dict[int, int] = field(default_factory=dict)
-
-
-def has_condition(job: Json, condition_type: str) -> bool:
-    """Whether a condition holds."""
-    condition = pod_condition(job, condition_type)
-    return condition is not None and condition.get("status") == "True"
-
-
-def is_job_finished(job: Json) -> bool:
-    """Whether a Job has its last condition."""
-    return has_condition(job, "Complete") or has_condition(job, "Failed")
 
 
 class JobStep:
@@ -80,17 +53,14 @@ class JobStep:
         self._memory = memory
         self._backoff_base_s = backoff_base_s
         self._release = release
-        self._is_indexed = self._spec["completionMode"] == "Indexed"
-        self._completed = parse_indexes(self._status.get("completedIndexes", ""))
-        self._failed_indexes = parse_indexes(self._status.get("failedIndexes", ""))
-        self._failure: tuple[str, str] | None = None
+        self._tally = JobTally(self._spec, self._status, memory)
 
     def take(self) -> float | None:
         """Do what is due now; gives the seconds after which to look again."""
         job, spec, status = self._job, self._spec, self._status
         now = self._registry.now()
         group = self._pods()
-        self._count(group, now)
+        self._tally.count(group, now)
         again_s = self._start(now)
         if has_condition(job.obj, "FailureTarget"):
             self._end_pods(group)
@@ -98,12 +68,12 @@ class JobStep:
         elif has_condition(job.obj, "SuccessCriteriaMet"):
             self._end_pods(group)
             self._finish("SuccessCriteriaMet", "Complete")
-        elif self._has_failed(group, now):
-            reason, message = self._failure or ("", "")
+        elif self._tally.has_failed(group, now):
+            reason, message = self._tally.failure or ("", "")
             self._add_condition("FailureTarget", reason, message)
             self._end_pods(group)
             again_s = 0.0
-        elif self._has_succeeded(group):
+        elif self._tally.has_succeeded(group):
             self._add_condition(
                 "SuccessCriteriaMet",
                 "CompletionsReached",
@@ -129,48 +99,6 @@ class JobStep:
             replaces_failed_only=self._spec["podReplacementPolicy"] == "Failed",
         )
 
-    def _count(self, group: PodGroup, now: datetime) -> None:
-        status, memory = self._status, self._memory
-        completions: int | None = self._spec.get("completions")
-        for pod in group.new_succeeded:
-            if not self._is_indexed:
-                status["succeeded"] = status.get("succeeded", 0) + 1
-                memory.overall = Backoff()
-                continue
-            index = index_of(pod)
-            if index is not None and index < (completions or 0):
-                self._completed.add(index)
-                memory.overall = Backoff()
-                memory.by_index.pop(index, None)
-        for pod in group.new_failed:
-            self._count_failure(pod, now)
-        if self._is_indexed:
-            status["completedIndexes"] = format_indexes(self._completed)
-            status["succeeded"] = len(self._completed)
-            if "backoffLimitPerIndex" in self._spec:
-                status["failedIndexes"] = format_indexes(self._failed_indexes)
-
-    def _count_failure(self, pod: Record, now: datetime) -> None:
-        memory = self._memory
-        index = index_of(pod) if self._is_indexed else None
-        memory.overall = Backoff(memory.overall.count + 1, now)
-        if index is not None:
-            known = memory.by_index.get(index, Backoff())
-            memory.by_index[index] = Backoff(known.count + 1, now)
-        judgement = judge_failure(pod, self._spec.get("podFailurePolicy"))
-        if judgement.action == "Ignore":
-            return
-        self._status["failed"] = self._status.get("failed", 0) + 1
-        if judgement.action == "FailJob" and self._failure is None:
-            self._failure = ("PodFailurePolicy", judgement.message)
-        if index is None or "backoffLimitPerIndex" not in self._spec:
-            return
-        failures = memory.counted_by_index.get(index, 0) + 1
-        memory.counted_by_index[index] = failures
-        is_over = failures > self._spec["backoffLimitPerIndex"]
-        if (is_over or judgement.action == "FailIndex") and index not in self._completed:
-            self._failed_indexes.add(index)
-
     def _start(self, now: datetime) -> float | None:
         """Set the start time; gives the seconds left until the Job's deadline."""
         status, spec = self._status, self._spec
@@ -183,57 +111,6 @@ class JobStep:
         end = datetime.fromisoformat(status["startTime"]) + timedelta(seconds=limit_s)
         left_s = (end - now).total_seconds()
         return left_s if left_s > 0 else None
-
-    def _has_failed(self, group: PodGroup, now: datetime) -> bool:
-        spec, status = self._spec, self._status
-        limit_s: int | None = spec.get("activeDeadlineSeconds")
-        started: str | None = status.get("startTime")
-        per_index = "backoffLimitPerIndex" in spec
-        if self._failure is not None:
-            return True
-        if status.get("failed", 0) > spec["backoffLimit"] or self._restarts_exceed(group):
-            self._failure = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
-        elif (
-            limit_s is not None
-            and started is not None
-            and not spec["suspend"]
-            and now >= datetime.fromisoformat(started) + timedelta(seconds=limit_s)
-        ):
-            self._failure = ("DeadlineExceeded", "Job was active longer than specified deadline")
-        elif per_index and len(self._failed_indexes) > spec.get("maxFailedIndexes", 2**31):
-            self._failure = (
-                "MaxFailedIndexesExceeded",
-                "Job has exceeded the specified maximal number of failed indexes",
-            )
-        elif (
-            per_index
-            and self._failed_indexes
-            and len(self._failed_indexes | self._completed) >= spec["completions"]
-        ):
-            self._failure = ("FailedIndexes", "Job has failed indexes")
-        return self._failure is not None
-
-    def _restarts_exceed(self, group: PodGroup) -> bool:
-        """Whether containers restarted in place too often, where the pods do that."""
-        if self._spec["template"]["spec"].get("restartPolicy") != "OnFailure":
-            return False
-        restarts: int = sum(
-            container.get("restartCount", 0)
-            for pod in group.active
-            for container in pod.obj.get("status", {}).get("containerStatuses") or []
-        )
-        return bool(restarts >= max(self._spec["backoffLimit"], 1))
-
-    def _has_succeeded(self, group: PodGroup) -> bool:
-        if self._spec["suspend"]:
-            return False
-        completions: int | None = self._spec.get("completions")
-        succeeded: int = self._status.get("succeeded", 0)
-        if completions is None:
-            return succeeded > 0 and not group.active
-        if self._is_indexed:
-            return len(self._completed) >= completions
-        return succeeded >= completions
 
     def _suspend(self, group: PodGroup) -> None:
         for pod in group.active:
@@ -265,7 +142,7 @@ class JobStep:
             for pod in active[: min(-missing, len(active))]:
                 self._dismiss(pod)
             return None
-        if not self._is_indexed:
+        if not self._tally.is_indexed:
             wait_s = self._backoff_left_s(self._memory.overall, now)
             if wait_s > 0 and missing:
                 return wait_s
@@ -288,7 +165,11 @@ class JobStep:
         for index in range(self._spec["completions"]):
             if missing <= 0:
                 break
-            if index in busy or index in self._completed or index in self._failed_indexes:
+            if (
+                index in busy
+                or index in self._tally.completed
+                or index in self._tally.failed_indexes
+            ):
                 continue
             if per_index:
                 left_s = self._backoff_left_s(self._memory.by_index.get(index, Backoff()), now)
@@ -304,14 +185,14 @@ class JobStep:
         completions: int | None = self._spec.get("completions")
         if completions is None:
             return active if self._status.get("succeeded", 0) else parallelism
-        done: int = self._status.get("succeeded", 0) + len(self._failed_indexes)
+        done: int = self._status.get("succeeded", 0) + len(self._tally.failed_indexes)
         return min(parallelism, max(completions - done, 0))
 
     def _is_superfluous(self, pod: Record) -> bool:
-        if not self._is_indexed:
+        if not self._tally.is_indexed:
             return False
         index = index_of(pod)
-        return index is None or index in self._completed or index >= self._spec["completions"]
+        return index is None or index in self._tally.completed or index >= self._spec["completions"]
 
     def _backoff_left_s(self, backoff: Backoff, now: datetime) -> float:
         if backoff.last is None:

@@ -1,0 +1,110 @@
+"""Rows of benchmark tables: what is one, and what its cells mean."""
+
+import pytest
+
+from pytest_cre.measure.rows import layout_of, parse_row
+
+NEWEST = b"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+OLD = b"#       size         count      type   redop     time   algbw   busbw  error     time   algbw   busbw  error"
+GATHER = b"#       size         count      type    time   algbw   busbw  error     time   algbw   busbw  error"
+ROOTED = b"#       size         count      type    root     time   algbw   busbw  error     time   algbw   busbw  error"
+ONE_HALF = b"#       size         count      type   redop    root     time   algbw   busbw #wrong"
+STRIPPED = b"        size         count      type   redop    root  cputime   algbw   busbw  wrong  cputime   algbw   busbw  wrong"
+ITERATIONS = NEWEST.replace(b"#wrong", b"#wrong p50 p90 p99 max")
+
+
+def halves(text, header=NEWEST):
+    parsed = parse_row(text, layout_of(header) if header else None)
+    if parsed is None:
+        return None
+    return [
+        half and (half.time_us, half.algbw_gbs, half.busbw_gbs, half.wrong)
+        for half in (parsed.row.out_of_place, parsed.row.in_place)
+    ]
+
+
+@pytest.mark.parametrize("header", [NEWEST, None])
+def test_row_of_the_newest_layout_gives_both_halves(header):
+    text = b"   1048576        262144     float     sum      -1    70.00   14.97   28.07       7    71.50   14.66   27.50     N/A"
+    assert halves(text, header) == [(70.0, 14.97, 28.07, 7), (71.5, 14.66, 27.5, None)]
+    row = parse_row(text, None).row
+    assert (row.size_bytes, row.count, row.dtype, row.redop, row.root) == (1048576, 262144, "float", "sum", -1)
+
+
+@pytest.mark.parametrize(
+    ("header", "lead", "redop", "root"),
+    [
+        (OLD, b"sum", "sum", None),
+        (ROOTED, b"0", None, 0),
+        (GATHER, b"", None, None),
+        (None, b"sum", "sum", None),
+        (None, b"3", None, 3),
+        (None, b"", None, None),
+    ],
+)
+def test_row_of_older_layouts_has_a_difference_instead_of_a_count(header, lead, redop, root):
+    text = b"   1048576  262144  float  %s  70.00 14.97 28.07 5e-07  70.00 14.97 28.07 2e-07" % lead
+    assert halves(text, header) == [(70.0, 14.97, 28.07, None)] * 2
+    parsed = parse_row(text, layout_of(header) if header else None)
+    assert (parsed.row.redop, parsed.row.root) == (redop, root)
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "expected"),
+    [
+        (b"8 2 float sum -1 1.0 0.0 0.0 0", ONE_HALF, [(1.0, 0.0, 0.0, 0), None]),
+        (b"8 2 float sum -1 1.0 0.0 0.0 0", None, [(1.0, 0.0, 0.0, 0), None]),
+        (b"8 2 float sum -1 1.0 0.0 0.0 0 1.5 0.0 0.0 0", STRIPPED, [(1.0, 0.0, 0.0, 0), (1.5, 0.0, 0.0, 0)]),
+        (b"8 2 float sum -1 1.0 .5 .5 0 1 2 3 4 1.5 .5 .5 0 1 2 3 4", ITERATIONS, [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)]),
+        (b"8 2 float sum -1 1.0 .5 .5 0 1 2 3 4 1.5 .5 .5 0 1 2 3 4", None, [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)]),
+        (b"8 2 float sum -1 1.0 .5 .5 0 1.5 .5 .5 0 2026-01-05 08:00:01", NEWEST, [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)]),
+        (b"8 2 float sum -1 1.0 0.0 0.0 1.04858e+06 1.0 0.0 0.0 1e+06", NEWEST, [(1.0, 0.0, 0.0, 1048580), (1.0, 0.0, 0.0, 1000000)]),
+        (b"1 2 float sum -1 1558.51 688.95 0.00 0 0.18 6e+06 0.00 0", NEWEST, [(1558.51, 688.95, 0.0, 0), (0.18, 6e6, 0.0, 0)]),
+        (b"1 2 float sum -1 1.2e+06 688.95 1777718.25 0 1 1 1 0", NEWEST, [(1.2e6, 688.95, 1777718.25, 0), (1.0, 1.0, 1.0, 0)]),
+        (b"0 0 int8 none -1 7.1 0.0 0.0 N/A 7.2 0.0 0.0 N/A", NEWEST, [(7.1, 0.0, 0.0, None), (7.2, 0.0, 0.0, None)]),
+        (b"8 2 float sum -1 nan inf -inf 0 1.0 0.0 0.0 0", NEWEST, [(None, None, None, 0), (1.0, 0.0, 0.0, 0)]),
+        (b"68719476736 17179869184 f8e4m3 sum -1 9.0 1.0 1.0 0 9.0 1.0 1.0 0", NEWEST, [(9.0, 1.0, 1.0, 0)] * 2),
+    ],
+)
+def test_row_cells_in_all_forms(text, header, expected):
+    assert halves(text, header) == expected
+
+
+def test_blank_half_is_told_by_its_place_under_the_header():
+    in_place = b"        1024           256     float     sum      -1                                    11.50    0.09    0.17      0"
+    out_of_place = b"        1024           256     float     sum      -1    11.50    0.09    0.17      0"
+    assert halves(in_place) == [None, (11.5, 0.09, 0.17, 0)]
+    assert halves(out_of_place) == [(11.5, 0.09, 0.17, 0), None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"#   8 2 float sum -1 1.0 0.0 0.0 0 1.0 0.0 0.0 0",
+        b"8 2 float sum -1 1.0 1.4.9 0.0 0 1.0 0.0 0.0 0",
+        b"8 2 float sum -1 1.0 0.0 0.0 0 1.0 0.0 0.0",
+        b"8 2 float sum -1 70.00 14.97 28.0",
+        b"8 2 float sum -1 1.0 0.0 0.0 0 1.0 0.0 0.0 0 extra",
+        b"8 2 float sum -1 1.0 0.0 0.0 0 1.0 0.0 0.0 N",
+        b"8 2 float sum -1 1_0 0.0 0.0 0 1.0 0.0 0.0 0",
+        b"8 2 float sum x 1.0 0.0 0.0 0 1.0 0.0 0.0 0",
+        b"8 2 floaty sum -1 1.0 0.0 0.0 0 1.0 0.0 0.0 0",
+        b"8.5 2 float sum -1 1.0 0.0 0.0 0 1.0 0.0 0.0 0",
+        b"-8 2 float sum -1 1.0 0.0 0.0 0 1.0 0.0 0.0 0",
+        b"9999999999999999999 2 float sum -1 1.0 0.0 0.0 0 1.0 0.0 0.0 0",
+        b"8 2 float sum -1 1.0 0.0 0.0 1e999 1.0 0.0 0.0 0",
+        b"node-0:1:1 [0] NCCL INFO Bootstrap: Using eth0",
+        b"",
+    ],
+)
+@pytest.mark.parametrize("header", [NEWEST, None])
+def test_torn_commented_and_foreign_lines_are_no_rows(text, header):
+    assert halves(text, header) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"# size of the count", b"#  Rank  0", b"size count", b"size count type time busbw algbw", b"time size count"],
+)
+def test_only_a_header_is_a_header(text):
+    assert layout_of(text) is None
