@@ -1,14 +1,17 @@
 """Kubernetes over raw JSON: plain dicts in and out, every request bounded."""
 
-import gc
-import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
 
+from pytest_cre.cluster.exchange import (
+    READ_TIMEOUT_S,
+    ApiProblem,
+    Conflict,
+    Exchange,
+    Request,
+)
 from pytest_cre.cluster.objects import (
     JOB,
     JOB_SET,
@@ -21,15 +24,8 @@ from pytest_cre.cluster.objects import (
     metadata_of,
     part,
 )
-from pytest_cre.cluster.retry import PASSING_STATUSES, RetryPolicy
-from pytest_cre.cluster.transport import (
-    Access,
-    Refused,
-    Unanswered,
-    Unusable,
-    pieces,
-    transport_words,
-)
+from pytest_cre.cluster.retry import RetryPolicy
+from pytest_cre.cluster.transport import Access, Unanswered
 from pytest_cre.errors import ClusterProblem
 
 if TYPE_CHECKING:
@@ -37,38 +33,17 @@ if TYPE_CHECKING:
 
     from pytest_cre.catalog.entry import WorkloadKind
 
+__all__ = ["ApiProblem", "Client", "Conflict", "Listing", "connect"]
+
 RUN_LABEL = "cre.pytest.org/run"
-CONNECT_TIMEOUT_S = 5.0
-READ_TIMEOUT_S = 30.0
-ANSWER_DEADLINE_S = 120.0  # for a whole answer, however slowly it drips
 PREFLIGHT_BUDGET_S = 3.0
 PAGE_SIZE = 500
-_REFUSAL_LIMIT = 400
-_LARGE_BYTES = 1 << 20
 _WORKLOADS: "Mapping[WorkloadKind, ResourceKind]" = {
     "indexedJob": JOB,
     "jobSet": JOB_SET,
     "mpiJob": MPI_JOB,
     "trainJob": TRAIN_JOB,
 }
-
-T = TypeVar("T")
-
-
-class ApiProblem(ClusterProblem):
-    """An answer that refuses a request. `status` is the HTTP code, `reason` the API's word."""
-
-    def __init__(
-        self, message: str, *, status: int, reason: str, retry_after_s: float | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
-        self.retry_after_s = retry_after_s
-
-
-class Conflict(ApiProblem):
-    """The object changed since it was read, or the name is taken by somebody else (409)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,22 +52,6 @@ class Listing:
 
     items: tuple[dict[str, Any], ...]
     resource_version: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """One request, and the words for it in a problem: `create jobs default/name`."""
-
-    verb: str
-    method: str
-    path: str
-    words: str
-    query: Mapping[str, str] | None = None
-    body: Mapping[str, Any] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
 def connect(
@@ -115,6 +74,7 @@ class Client:
 
     def __init__(self, access: Access, *, namespace: str | None, retry: RetryPolicy) -> None:
         self._access = access
+        self._exchange = Exchange(access, retry)
         self.retry = retry
         self.namespace = namespace or access.namespace
 
@@ -141,8 +101,8 @@ class Client:
 
     def version(self) -> str:
         """Return the version of the server, such as `v1.37.2`."""
-        request = _Request(verb="get", method="GET", path="/version", words="get version")
-        return str(self._json(request).get("gitVersion") or "unknown")
+        request = Request(method="GET", path="/version", words="get version")
+        return str(self._exchange.json(request).get("gitVersion") or "unknown")
 
     def served_workloads(self) -> "frozenset[WorkloadKind]":
         """Return the workload kinds that the cluster serves."""
@@ -150,11 +110,9 @@ class Client:
 
     def serves(self, kind: ResourceKind) -> bool:
         """Return whether the cluster serves a kind at the version that we speak."""
-        request = _Request(
-            verb="get", method="GET", path=kind.api_path, words=f"get {kind.api_version}"
-        )
+        request = Request(method="GET", path=kind.api_path, words=f"get {kind.api_version}")
         try:
-            found = self._json(request)
+            found = self._exchange.json(request)
         except ApiProblem as problem:
             if problem.status in (403, 404):
                 return False
@@ -170,8 +128,7 @@ class Client:
             "resource": kind.plural,
             "subresource": subresource,
         } | ({"namespace": self.namespace} if kind.is_namespaced else {})
-        request = _Request(
-            verb="create",
+        request = Request(
             method="POST",
             path="/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             words="create selfsubjectaccessreviews",
@@ -181,7 +138,7 @@ class Client:
                 "spec": {"resourceAttributes": asked},
             },
         )
-        return part(self._json(request), "status").get("allowed") is True
+        return part(self._exchange.json(request), "status").get("allowed") is True
 
     # Reading
 
@@ -190,7 +147,7 @@ class Client:
     ) -> dict[str, Any] | None:
         """Return an object, or None when there is none of this name."""
         try:
-            return self._json(self._request("get", "GET", kind, name, namespace))
+            return self._exchange.json(self._request("get", "GET", kind, name, namespace))
         except ApiProblem as problem:
             if problem.status == 404:
                 return None
@@ -218,7 +175,7 @@ class Client:
         token = ""
         while True:
             asked = {**query, **({"continue": token} if token else {})}
-            page = self._json(replace(request, query=asked))
+            page = self._exchange.json(replace(request, query=asked))
             metadata = metadata_of(page)
             yield Listing(
                 items=tuple(each for each in entries(page, "items") if isinstance(each, dict)),
@@ -240,28 +197,31 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         limit: int = PAGE_SIZE,
+        slim: Callable[[dict[str, Any]], dict[str, Any]] = lambda item: item,
     ) -> Listing:
-        """Return a whole list, as of one moment; starts over when the server forgot that moment."""
+        """Return a whole list, as of one moment; starts over when the server forgot that moment.
+
+        `slim` makes each item smaller before the next page is read.
+        """
         for _ in range(3):
+            items: tuple[dict[str, Any], ...] = ()
+            version = ""
             try:
-                pages = [
-                    *self.pages(
-                        kind,
-                        namespace=namespace,
-                        all_namespaces=all_namespaces,
-                        label_selector=label_selector,
-                        field_selector=field_selector,
-                        limit=limit,
-                    )
-                ]
+                for page in self.pages(
+                    kind,
+                    namespace=namespace,
+                    all_namespaces=all_namespaces,
+                    label_selector=label_selector,
+                    field_selector=field_selector,
+                    limit=limit,
+                ):
+                    items += tuple(map(slim, page.items))
+                    version = page.resource_version
             except ApiProblem as problem:
                 if problem.status != 410:
                     raise
                 continue
-            return Listing(
-                items=tuple(item for page in pages for item in page.items),
-                resource_version=pages[-1].resource_version,
-            )
+            return Listing(items=items, resource_version=version)
         raise ClusterProblem(f"{self.server}: list {kind.plural}: it expired three times")
 
     # Writing
@@ -279,7 +239,7 @@ class Client:
 
         def attempt() -> dict[str, Any]:
             try:
-                return self._once(request)
+                return self._exchange.once(request)
             except ApiProblem as problem:
                 if problem.status != 409:
                     raise
@@ -294,10 +254,10 @@ class Client:
                     raise
                 return self._adopt(request, manifest, found)
 
-        return self._persist(attempt)
+        return self._exchange.persist(attempt)
 
     def _adopt(
-        self, request: _Request, manifest: Mapping[str, Any], found: dict[str, Any]
+        self, request: Request, manifest: Mapping[str, Any], found: dict[str, Any]
     ) -> dict[str, Any]:
         ours = part(metadata_of(manifest), "labels").get(RUN_LABEL)
         theirs = part(metadata_of(found), "labels").get(RUN_LABEL)
@@ -315,7 +275,7 @@ class Client:
     def replace(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Replace an object at the version it was read; raises `Conflict` when it has changed."""
         kind, metadata = kind_of(manifest), metadata_of(manifest)
-        return self._json(
+        return self._exchange.json(
             self._request(
                 "update",
                 "PUT",
@@ -353,7 +313,7 @@ class Client:
         request = self._request("delete", "DELETE", kind, name, namespace, body=options)
         for _ in range(3):
             try:
-                self._json(replace(request, query=query))
+                self._exchange.json(replace(request, query=query))
             except ApiProblem as problem:
                 if problem.status == 404:
                     return True
@@ -403,7 +363,7 @@ class Client:
             words=f"get pods/log {self.namespace}/{pod}",
             query=_texts(query),
         )
-        with self._stream(request, "*/*", read_timeout_s) as response:
+        with self._exchange.stream(request, "*/*", read_timeout_s) as response:
             yield response
 
     @contextmanager
@@ -430,20 +390,10 @@ class Client:
         request = self._request("watch", "GET", kind, None, None)
         if all_namespaces:
             request = replace(request, path=kind.path(), words=f"watch {kind.plural}")
-        with self._stream(
+        with self._exchange.stream(
             replace(request, query=_texts(query)), "application/json", read_timeout_s
         ) as response:
             yield response
-
-    @contextmanager
-    def _stream(
-        self, request: _Request, accept: str, read_timeout_s: float
-    ) -> "Iterator[BaseHTTPResponse]":
-        response = self._with_credentials(lambda: self._open(request, accept, read_timeout_s))
-        try:
-            yield response
-        finally:
-            response.close()  # what was not read must not reach the pool
 
     # One request
 
@@ -455,127 +405,14 @@ class Client:
         name: str | None,
         namespace: str | None,
         body: Mapping[str, Any] | None = None,
-    ) -> _Request:
+    ) -> Request:
         where = (namespace or self.namespace) if kind.is_namespaced else None
         words = f"{verb} {kind.plural}"
         if name is not None:
             words += f" {where}/{name}" if where else f" {name}"
         elif where:
             words += f" in {where}"
-        return _Request(
-            verb=verb, method=method, path=kind.path(where, name), words=words, body=body
-        )
-
-    def _json(self, request: _Request) -> dict[str, Any]:
-        """Send a request that may be repeated, until it is answered or the budget ends."""
-        return self._persist(lambda: self._once(request))
-
-    def _persist(self, attempt: Callable[[], T]) -> T:
-        pauses = self.retry.pauses()
-        while True:
-            asked_s = None
-            try:
-                return attempt()
-            except ApiProblem as problem:
-                if problem.status not in PASSING_STATUSES:
-                    raise
-                asked_s = problem.retry_after_s
-                last: ClusterProblem = problem
-            except Unanswered as problem:
-                last = problem
-            if not pauses.wait(asked_s):
-                raise last
-
-    def _with_credentials(self, attempt: Callable[[], T]) -> T:
-        """Make an attempt; after a 401 once more, with the configuration read again."""
-        generation = self._access.generation
-        try:
-            return attempt()
-        except ApiProblem as problem:
-            if problem.status != 401:
-                raise
-            self._access.reload(generation)
-            return attempt()
-
-    def _once(self, request: _Request) -> dict[str, Any]:
-        return self._with_credentials(lambda: self._answer(request))
-
-    def _answer(self, request: _Request) -> dict[str, Any]:
-        import urllib3
-
-        response = self._open(request, "application/json", READ_TIMEOUT_S)
-        deadline = time.monotonic() + ANSWER_DEADLINE_S
-        parts = []
-        try:
-            for piece in pieces(response):
-                parts.append(piece)
-                if time.monotonic() > deadline:
-                    raise Unanswered(f"{self.server}: {request.words}: the answer does not end")
-            response.release_conn()
-        except (urllib3.exceptions.HTTPError, OSError) as problem:
-            raise Unanswered(
-                f"{self.server}: {request.words}: {transport_words(problem)}"
-            ) from None
-        finally:
-            response.close()
-        try:
-            found = _parsed(b"".join(parts))
-        except (ValueError, RecursionError):
-            raise Unanswered(f"{self.server}: {request.words}: the answer is not JSON") from None
-        return found if isinstance(found, dict) else {}
-
-    def _open(self, request: _Request, accept: str, read_timeout_s: float) -> "BaseHTTPResponse":
-        try:
-            return self._access.open(
-                request.method,
-                request.url,
-                accept=accept,
-                body=request.body,
-                timeouts_s=(CONNECT_TIMEOUT_S, read_timeout_s),
-            )
-        except Refused as refusal:
-            raise self._refusal(request, refusal) from None
-        except (Unanswered, Unusable) as problem:
-            raise type(problem)(f"{problem} ({request.words})") from None
-
-    def _refusal(self, request: _Request, refusal: Refused) -> ApiProblem:
-        """Return the problem that a refusing answer tells, with what was asked of whom."""
-        try:
-            told = json.loads(refusal.body)
-        except (ValueError, RecursionError):
-            told = None
-        status = told if isinstance(told, dict) else {}
-        reason = str(status.get("reason") or "")
-        text = str(status.get("message") or "") or refusal.body.decode(errors="replace")
-        message = " ".join(text.split())[:_REFUSAL_LIMIT]
-        code = " ".join(filter(None, (str(refusal.status), reason)))
-        line = f"{self.server}: {request.words}: {code}" + (f": {message}" if message else "")
-        kind = Conflict if refusal.status == 409 else ApiProblem
-        asked = refusal.headers.get("Retry-After")
-        return kind(
-            line,
-            status=refusal.status,
-            reason=reason,
-            retry_after_s=_seconds(asked or part(status, "details").get("retryAfterSeconds")),
-        )
-
-
-def _parsed(data: bytes) -> object:
-    if len(data) < _LARGE_BYTES or not gc.isenabled():
-        return json.loads(data)
-    # A page of nodes is a hundred thousand objects and no garbage: looking for some takes longer
-    # than parsing does.
-    gc.disable()
-    try:
-        return json.loads(data)
-    finally:
-        gc.enable()
-
-
-def _seconds(text: object) -> float | None:
-    """Return how long the server asks to wait, at most a minute; None where it asks for nothing."""
-    digits = str(text or "")
-    return min(float(digits), 60.0) if digits.isascii() and digits.isdigit() else None
+        return Request(method=method, path=kind.path(where, name), words=words, body=body)
 
 
 def _texts(query: Mapping[str, object]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from pytest_cre.errors import UsageProblem
 
@@ -35,10 +36,10 @@ class ResourceKind:
         """Return the path of the collection, or of one object in it."""
         parts = [self.api_path]
         if self.is_namespaced and namespace is not None:
-            parts += ["namespaces", namespace]
+            parts += ["namespaces", quote(namespace, safe="")]
         parts.append(self.plural)
         if name is not None:
-            parts.append(name)
+            parts.append(quote(name, safe=""))
         return "/".join(parts)
 
 

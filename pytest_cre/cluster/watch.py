@@ -35,7 +35,10 @@ class WatchTiming:
 
 
 class Watcher:
-    """The objects of one kind and selector, as last seen. A daemon thread keeps them."""
+    """The objects of one kind and selector, as last seen. A daemon thread keeps them.
+
+    They lack `metadata.managedFields` and `status.images`.
+    """
 
     def __init__(
         self,
@@ -132,6 +135,7 @@ class Watcher:
                     all_namespaces=self._all_namespaces,
                     label_selector=self._labels,
                     field_selector=self._fields,
+                    slim=_slim,
                 )
                 self._replace_all(listing)
                 self._follow(listing.resource_version)
@@ -187,11 +191,11 @@ class Watcher:
         """Take in one event; False when the stream cannot be trusted any further."""
         try:
             event = json.loads(line)
-            type_, item = event["type"], event["object"]
+            type_, item = event["type"], _slim(event["object"])
             if type_ == "BOOKMARK":
                 return True
             uid = str(item["metadata"]["uid"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return False
         with self._changed:
             if type_ in ("ADDED", "MODIFIED"):
@@ -243,6 +247,15 @@ class Watcher:
     def _tell(self) -> None:
         if self._on_change is not None:
             self._on_change()
+
+
+def _slim(item: dict[str, Any]) -> dict[str, Any]:
+    """Drop what is most of an object and of no use: of a node its images, of any its field owners."""
+    for name, useless in (("metadata", "managedFields"), ("status", "images")):
+        inner = item.get(name)
+        if isinstance(inner, dict):
+            inner.pop(useless, None)
+    return item
 
 
 def _sorted(items: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:

@@ -24,6 +24,7 @@ from pytest_cre.embedded.podrules import (
 )
 from pytest_cre.embedded.status import Cause, invalid_value, required
 
+_CONFIG_MAP_LIMIT_BYTES = 1024 * 1024
 _NOT_READY_TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
@@ -175,6 +176,15 @@ def _immutable_causes(new: Json, old: Json) -> list[Cause]:
     )
 
 
+def _size_causes(config_map: Json) -> list[Cause]:
+    maps: list[dict[str, str]] = [config_map.get("data", {}), config_map.get("binaryData", {})]
+    size_bytes = sum(len(text.encode("utf-8", "replace")) for m in maps for text in m.values())
+    if size_bytes <= _CONFIG_MAP_LIMIT_BYTES:
+        return []
+    text = f"Too long: may not be more than {_CONFIG_MAP_LIMIT_BYTES} bytes"
+    return [Cause(reason="FieldValueTooLong", message=text, field="[]")]
+
+
 def _event_causes(event: Json) -> list[Cause]:
     involved = event.get("involvedObject")
     namespace = involved.get("namespace", "") if isinstance(involved, dict) else ""
@@ -218,6 +228,9 @@ _STRATEGIES: dict[Kind, Strategy] = {
         prepare_update=_prepare_secret_update,
         update_causes=_immutable_causes,
     ),
-    CONFIG_MAP: Strategy(update_causes=_immutable_causes),
+    CONFIG_MAP: Strategy(
+        create_causes=_size_causes,
+        update_causes=lambda new, old: _immutable_causes(new, old) + _size_causes(new),
+    ),
     EVENT: Strategy(prepare_create=_prepare_event, create_causes=_event_causes),
 }

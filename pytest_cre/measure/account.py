@@ -6,8 +6,8 @@ from math import isfinite
 from typing import Literal
 
 from pytest_cre.measure.formula import FormulaTerms
-from pytest_cre.measure.ledger import Interval, Partition
 from pytest_cre.measure.model import TrainingSummary
+from pytest_cre.measure.partition import Interval, Partition
 from pytest_cre.measure.reference import ReferenceSource
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from pytest_cre.measure.account import TrainingAccount
-from pytest_cre.measure.attempts import SECOND_NS
+from pytest_cre.measure.instants import SECOND_NS
 
 MINIMUM_INTERRUPTIONS = 3
 

@@ -4,113 +4,17 @@ An attempt begins with a process start or with other proof of a restart, never m
 repeats: copies of a line from other ranks repeat numbers too, and a crash right after a save repeats none.
 """
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from math import nan
+from dataclasses import replace
 from operator import attrgetter
 
 from pytest_cre.measure.events import StepRun, TrainingEvent
+from pytest_cre.measure.history import Attempt, History, greatest, least
+from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.ordering import Item, in_order
-
-SECOND_NS = 1_000_000_000
 
 _LOADING = frozenset(("load_start", "load_end", "train_ready"))
 _SAVING = frozenset(("save_start", "save_unblock", "save_commit"))
-
-
-@dataclass(slots=True, kw_only=True)
-class StepColumns:
-    """Printed steps, a column each; a missing number is NaN."""
-
-    numbers: "array[int]" = field(default_factory=lambda: array("q"))
-    times_ns: "array[int]" = field(default_factory=lambda: array("q"))
-    step_times_s: "array[float]" = field(default_factory=lambda: array("d"))
-    tflops: "array[float]" = field(default_factory=lambda: array("d"))
-
-    def append(self, event: TrainingEvent, t_ns: int) -> None:
-        """Take one printed step."""
-        self.numbers.append(event.step or 0)
-        self.times_ns.append(t_ns)
-        self.step_times_s.append(nan if event.step_time_s is None else event.step_time_s)
-        self.tflops.append(nan if event.tflops_per_gpu is None else event.tflops_per_gpu)
-
-
-@dataclass(slots=True, kw_only=True)
-class Attempt:
-    """What was seen of one attempt. Steps rise strictly; times never fall."""
-
-    first_seen_ns: int
-    last_seen_ns: int
-    start_ns: int | None = None
-    load_start_ns: int | None = None
-    load_end_ns: int | None = None
-    train_ready_ns: int | None = None
-    loaded_step: int | None = None
-    exit_ns: int | None = None
-    succeeded: bool = False
-    reason: str | None = None
-    steps: StepColumns = field(default_factory=StepColumns)
-    first_covers: int | None = None
-    saves: list[TrainingEvent] = field(default_factory=list)
-    evals: list[TrainingEvent] = field(default_factory=list)
-    streams: set[str] = field(default_factory=set)  # whose process start was seen
-    last_by_stream: dict[str, int] = field(default_factory=dict)
-    pending: list[TrainingEvent] = field(default_factory=list)  # loads seen after steps
-
-    @property
-    def has_progress(self) -> bool:
-        """Return whether it got past its start-up."""
-        return bool(self.steps.numbers) or self.load_end_ns is not None or bool(self.saves)
-
-    def load(self, event: TrainingEvent, t_ns: int) -> None:
-        """Take a load or ready line: the earliest start, the latest end."""
-        if event.kind == "load_start":
-            self.load_start_ns = _least(self.load_start_ns, t_ns)
-        elif event.kind == "load_end":
-            self.load_end_ns = _greatest(self.load_end_ns, t_ns)
-            if event.step is not None:
-                self.loaded_step = event.step
-        else:
-            self.train_ready_ns = _greatest(self.train_ready_ns, t_ns)
-
-    def is_copy(self, step: int, t_ns: int) -> bool:
-        """Return whether a step line that is not ahead repeats an earlier line.
-
-        A step cannot be done again within the time that it took at first.
-        """
-        numbers, times = self.steps.numbers, self.steps.times_ns
-        at = bisect_left(numbers, step)
-        if at == len(numbers) or numbers[at] != step:
-            return False
-        before = times[at - 1] if at else self.load_end_ns or self.start_ns or self.first_seen_ns
-        return t_ns - times[at] <= 2 * max(0, times[at] - before)
-
-
-@dataclass(slots=True, kw_only=True)
-class History:
-    """Attempts in order, with what belongs to none of them."""
-
-    attempts: list[Attempt] = field(default_factory=list)
-    opened_ns: int | None = None
-    closed_ns: int | None = None
-    gaps: list[tuple[int, int]] = field(default_factory=list)
-    gpus: list[tuple[int, int]] = field(default_factory=list)  # from when, how many
-    untimed: StepColumns = field(default_factory=StepColumns)
-    flags: set[str] = field(default_factory=set)
-    skipped_steps: int = 0
-    samples: int | None = None  # consumed, as last printed
-    copies: int = 0
-    clamped: int = 0
-    after_close: int = 0
-    tolerance_ns: int = SECOND_NS
-
-    def clamp(self, moved_ns: int) -> None:
-        """Count an event that had to be moved because clocks disagree; flag more than the tolerance."""
-        self.clamped += 1
-        if moved_ns > self.tolerance_ns:
-            self.flags.add("clamped")
 
 
 def history_of(events: Sequence[TrainingEvent | StepRun], tolerance_ns: int = SECOND_NS) -> History:
@@ -155,22 +59,14 @@ def _with_times(events: Sequence[TrainingEvent | StepRun], history: History) -> 
 def _read_window(events: list[TrainingEvent], history: History) -> None:
     for event in events:
         if event.kind == "window_open":
-            history.opened_ns = _least(history.opened_ns, event.t_ns)
+            history.opened_ns = least(history.opened_ns, event.t_ns)
         elif event.kind == "window_close":
-            history.closed_ns = _greatest(history.closed_ns, event.t_ns)
+            history.closed_ns = greatest(history.closed_ns, event.t_ns)
         elif event.kind == "gap" and event.t_ns is not None and event.until_ns is not None:
             history.gaps.append((event.t_ns, max(event.t_ns, event.until_ns)))
             history.flags.add("log_gap")
         if event.gpus is not None and event.t_ns is not None:
             history.gpus.append((event.t_ns, event.gpus))
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else min(a, b)
-
-
-def _greatest(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else max(a, b)
 
 
 class _Splitter:
@@ -228,7 +124,7 @@ class _Splitter:
             return
         t_ns = event.t_ns or 0
         if closed is not None and t_ns > closed:
-            if t_ns > closed + self.tolerance_ns:
+            if t_ns >= closed + self.tolerance_ns:
                 self.history.after_close += 1
                 return
             t_ns = closed
@@ -236,7 +132,7 @@ class _Splitter:
         if event.kind == "step":
             attempt = self._step(event, t_ns, attempt)
         elif event.kind == "proc_start":
-            attempt.start_ns = _least(attempt.start_ns, t_ns)
+            attempt.start_ns = least(attempt.start_ns, t_ns)
             attempt.streams.add(event.stream)
         elif event.kind in _LOADING:
             if attempt.steps.numbers:
@@ -319,7 +215,7 @@ class _Splitter:
 
     def _exit(self, event: TrainingEvent, t_ns: int, attempt: Attempt) -> None:
         first = attempt.exit_ns is None
-        attempt.exit_ns = _greatest(attempt.exit_ns, t_ns)
+        attempt.exit_ns = greatest(attempt.exit_ns, t_ns)
         attempt.succeeded = event.kind == "end" and (first or attempt.succeeded)
         if event.kind == "abort" and attempt.reason is None:
             attempt.reason = event.reason

@@ -151,12 +151,16 @@ def assemble(streams: Sequence[Sequence[TableLine]]) -> list[AssembledTable]:
         parts.extend(by_tag.values())
     apart = [_tables_of(part) for part in parts]
     tables = [table for part in apart for table in part]
-    if sum(bool(part) for part in apart) > 1 and _is_split(tables):
+    with_tables = sum(bool(part) for part in apart)
+    is_split = with_tables > 1 and any(
+        not each.has_header or not each.table.rows for each in tables
+    )
+    if is_split or (with_tables == 1 and len(parts) > 1):
         merged = [line for part in parts for line in part]
         if all(line.t_ns is not None for line in merged):
             merged.sort(key=lambda line: line.t_ns or 0)
         together = _tables_of(merged)
-        if len(together) < len(tables):
+        if len(together) < len(tables) or with_tables == 1:
             tables = together
     if all(each.time_ns is not None for each in tables):
         tables.sort(key=lambda each: each.time_ns or 0)
@@ -169,10 +173,6 @@ def assemble(streams: Sequence[Sequence[TableLine]]) -> list[AssembledTable]:
             for each in tables
         ]
     return tables
-
-
-def _is_split(tables: Sequence[AssembledTable]) -> bool:
-    return any(not each.has_header or not each.table.rows for each in tables)
 
 
 def _tables_of(lines: Iterable[TableLine]) -> list[AssembledTable]:

@@ -12,7 +12,7 @@ from pytest_cre.measure.events import EventKind, TrainingEvent
 
 EventSequence = tuple[str, tuple[TrainingEvent, ...], LedgerParams]
 
-MAXIMUM_STEPS = 5_000_000  # a typing error in `last` must not fill the memory
+MAXIMUM_STEPS = 1_000_000  # a typing error in `last` must not fill the memory
 _FARTHEST_S = 4e9  # beyond 2096: more does not fit into nanoseconds, nor into any run
 
 _KINDS: Mapping[str, tuple[EventKind, ...]] = {

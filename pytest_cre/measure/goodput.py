@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from pytest_cre.measure.account import AttemptRow, LedgerParams, TrainingAccount
-from pytest_cre.measure.attempts import SECOND_NS, History, history_of
+from pytest_cre.measure.attempts import history_of
 from pytest_cre.measure.events import StepRun, TrainingEvent
 from pytest_cre.measure.formula import formula_ratio, formula_terms
-from pytest_cre.measure.ledger import OTHER, Partition, durable_at_end, lay_out, survival_limits
+from pytest_cre.measure.history import History
+from pytest_cre.measure.instants import SECOND_NS
+from pytest_cre.measure.ledger import durable_at_end, lay_out, survival_limits
 from pytest_cre.measure.lives import Life, Rules, exit_of, settle
 from pytest_cre.measure.model import RATIOS
+from pytest_cre.measure.partition import OTHER, Partition
 from pytest_cre.measure.pauses import pauses_of
 from pytest_cre.measure.reference import Reference, reference_of
 from pytest_cre.measure.resources import gpu_hours_of, productivity_of

@@ -12,10 +12,9 @@ from typing import Literal
 
 from pytest_cre.evidence.model import JobFacts
 from pytest_cre.measure.account import LedgerParams, TrainingAccount
-from pytest_cre.measure.attempts import SECOND_NS
 from pytest_cre.measure.events import StepRun, TrainingEvent
 from pytest_cre.measure.goodput import account
-from pytest_cre.measure.instants import rfc3339
+from pytest_cre.measure.instants import SECOND_NS, rfc3339
 from pytest_cre.measure.model import BandwidthMeasurement
 
 Reason = Literal["JobRunning", "JobSucceeded", "JobFailed", "NoDataCollected", "LogsUnavailable"]

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import Literal
 
-from pytest_cre.measure.attempts import SECOND_NS, Attempt, History
+from pytest_cre.measure.history import Attempt, History
+from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.pauses import Pauses
 from pytest_cre.measure.reference import Reference
 
@@ -157,7 +158,7 @@ class _Settler:
             times_ns=times,
             step_times_s=attempt.steps.step_times_s,
             tflops=attempt.steps.tflops,
-            is_first_segment_warmup=known is not None or base == 0,
+            is_first_segment_warmup=known is not None or base <= 0,  # some count steps from 0
             exit_ns=exit_ns,
             exit=ended,
             reason=attempt.reason or _REASONS.get(ended, "unknown"),

@@ -121,7 +121,11 @@ class Meter:
         has_window = around.window_start_ns is not None and around.window_end_ns is not None
         if merged.framework is not None and (has_window or merged.failures.worst):
             return "training"
-        return "bandwidth" if any(s.tables and s.tables.lines for s in self._streams) else "none"
+        is_benchmark = any(
+            (each.tables and each.tables.lines) or (each.documents and each.documents.documents)
+            for each in self._streams
+        )
+        return "bandwidth" if is_benchmark else "none"
 
     def _tables(self) -> tuple[list[AssembledTable], Failures]:
         """Return the tables of the newest attempt, and the failures told there."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pytest_cre.measure.attempts import Attempt
 from pytest_cre.measure.events import TrainingEvent
+from pytest_cre.measure.history import Attempt
 
 Span = tuple[int, int]
 

@@ -9,7 +9,8 @@ from operator import sub
 from statistics import fmean, median
 from typing import Literal
 
-from pytest_cre.measure.attempts import SECOND_NS, Attempt
+from pytest_cre.measure.history import Attempt
+from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.pauses import Span
 
 ReferenceSource = Literal["given", "estimated"]

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from pytest_cre.measure.account import LedgerParams, ProductivityGoodput
-from pytest_cre.measure.attempts import SECOND_NS, History
-from pytest_cre.measure.ledger import Partition
+from pytest_cre.measure.history import History
+from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.model import TrainingSummary
+from pytest_cre.measure.partition import Partition
 
 _HOUR_NS = 3600 * SECOND_NS
 

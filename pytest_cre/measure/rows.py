@@ -20,7 +20,8 @@ DTYPES = (
 NEEDLE = rb"\d[ \t\v\f\r]+(?:" + "|".join(DTYPES).encode() + rb")[ \t\v\f\r\n]"
 
 _BEGIN = re.compile(rb"\s*\d{1,18}\s+\d{1,18}\s+(?:" + "|".join(DTYPES).encode() + rb")(?:\s|$)")
-_NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_NUMBER = re.compile(rb"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_WRONG = re.compile(rb"\d+|\d+(?:\.\d+)?[eE][+-]?\d{1,3}")  # a count, large ones with an exponent
 _ROOT = re.compile(rb"-?\d{1,7}")
 _WORD = re.compile(rb"[a-z]\w{0,30}")
 _STAMP = (re.compile(rb"\d{4}-\d\d-\d\d"), re.compile(rb"\d\d:\d\d:\d\d(?:\.\d+)?"))
@@ -181,7 +182,7 @@ def _half(tokens: Sequence[bytes], counts_errors: bool | None) -> tuple[HalfRow,
     wrong: int | None = None
     last = tokens[3]
     if last not in (b"N/A", b"n/a"):
-        if not _NUMBER.fullmatch(last) or not isfinite(float(last)):
+        if not _WRONG.fullmatch(last) or not isfinite(float(last)):
             return None
         if counts_errors is None:
             # Old releases print the largest difference here, as 0e+00 or 2e-07.

@@ -5,7 +5,8 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from pytest_cre.measure.account import Checkpointing
-from pytest_cre.measure.attempts import SECOND_NS, History
+from pytest_cre.measure.history import History
+from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.lives import Life
 from pytest_cre.measure.model import TrainingSummary
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_cre.measure.account import TrainingAccount
-from pytest_cre.measure.attempts import SECOND_NS
 from pytest_cre.measure.formula import formula_ratio, formula_terms
+from pytest_cre.measure.instants import SECOND_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,7 +166,7 @@ class _Resolver:
             path, volume = posixpath.normpath(mount["mountPath"]), volumes.get(mount["name"], {})
             sub_path = mount.get("subPath", "")
             if identity := _identity(volume, self.namespace):
-                lasting[path] = posixpath.join(identity, sub_path)
+                lasting[path] = f"{identity}/{sub_path}" if sub_path else identity
             content = await self.content(volume)
             if sub_path in content:
                 files[path] = content[sub_path]

@@ -93,6 +93,8 @@ class LogBuffer:
     async def _rendered(self, options: LogOptions) -> AsyncIterator[bytes]:
         number = self._start(options)
         while True:
+            if options.is_following and self.is_stuck:
+                await asyncio.Event().wait()
             batch, size = [], 0
             number = max(number, self._first)
             while number < self._end and size < _BATCH_BYTES:
@@ -106,7 +108,7 @@ class LogBuffer:
             if batch:
                 yield b"".join(batch)
             if number >= self._end:
-                if not options.is_following or (self._is_closed and not self.is_stuck):
+                if not options.is_following or self._is_closed:
                     return
                 await self._wait()
 
@@ -136,12 +138,9 @@ class LogBuffer:
         self._current_bytes += len(record.data)
 
     async def _wait(self) -> None:
-        while True:
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
-            if not self.is_stuck:
-                return
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
 
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []

@@ -74,10 +74,8 @@ def node_status(
         "capacity": resources,
         "allocatable": resources,
         "conditions": ready_conditions(ready_since),
-        "addresses": [
-            {"type": "InternalIP", "address": NODE_ADDRESS},
-            {"type": "Hostname", "address": node.name},
-        ],
+        # API servers prefer a host name, and no simulated one can be resolved.
+        "addresses": [{"type": "InternalIP", "address": NODE_ADDRESS}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         "nodeInfo": {
             "machineID": _stable_id("machine", node.name).hex,

@@ -181,7 +181,7 @@ class PodRun:
                 fault = next(self.world.faults.holding("image-pull-back-off", subject), None)
                 if fault is not None:
                     failing = container
-                    words = fault.message or f"failed to pull image {container.image!r}: not found"
+                    words = fault.message or f"failed to pull image \"{container.image}\": not found"
                     container.state.waiting = ("ErrImagePull", words)
                     await self.tell(self.pod, "Warning", "Failed", words)
             if failing is None:
@@ -189,7 +189,7 @@ class PodRun:
             await self._report()
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, _PULL_RETRY_S[1])
-            words = f"Back-off pulling image {failing.image!r}"
+            words = f"Back-off pulling image \"{failing.image}\""
             failing.state.waiting = ("ImagePullBackOff", words)
             await self.tell(self.pod, "Warning", "BackOff", words)
             await self._report()

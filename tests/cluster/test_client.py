@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_cre.cluster import client as client_module
+from pytest_cre.cluster import exchange
 from pytest_cre.cluster.client import ApiProblem, Conflict, connect
 from pytest_cre.cluster.objects import CONFIG_MAP, JOB, JOB_SET, NODE, POD
 from pytest_cre.cluster.retry import RetryPolicy
@@ -342,7 +342,7 @@ def test_a_server_that_stays_away_is_given_up_when_the_budget_ends(serve):
 
 
 def test_an_answer_that_drips_is_given_up(serve, monkeypatch, quick):
-    monkeypatch.setattr(client_module, "ANSWER_DEADLINE_S", 0.2)
+    monkeypatch.setattr(exchange, "ANSWER_DEADLINE_S", 0.2)
     server = serve(lambda _, reply: reply.chunks([b" ", 0.05] * 200))
     started = time.monotonic()
     with pytest.raises(ClusterProblem, match="does not end"):
@@ -351,7 +351,7 @@ def test_an_answer_that_drips_is_given_up(serve, monkeypatch, quick):
 
 
 def test_a_hung_server_is_given_up_after_the_read_timeout(serve, monkeypatch, quick):
-    monkeypatch.setattr(client_module, "READ_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(exchange, "READ_TIMEOUT_S", 0.2)
     hang = threading.Event()
     server = serve(lambda *_: hang.wait(10))
     with pytest.raises(ClusterProblem, match="timed out"):

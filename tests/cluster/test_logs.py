@@ -14,6 +14,7 @@ TIMING = LogTiming(
     read_silence_s=0.5,
     first_pause_s=0.001,
     longest_pause_s=0.02,
+    breath_s=0.01,
     jitter=lambda: 0.0,
 )
 SOURCE = LogSource(pod="p", pod_uid="u", container="main", node="node-7", completion_index=3)

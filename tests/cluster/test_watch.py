@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from pytest_cre.cluster.objects import JOB, POD
+from pytest_cre.cluster.client import connect
+from pytest_cre.cluster.objects import JOB, NODE, POD
 from pytest_cre.cluster.watch import Watcher, WatchTiming
 
 TIMING = WatchTiming(silence_s=0.3, first_pause_s=0.03, longest_pause_s=0.06, jitter=lambda: 0.0)
@@ -226,6 +227,28 @@ def test_stop_ends_a_silent_watch_at_once(watch, eventually):
     watcher.stop()
     assert time.monotonic() - started < 1
     assert not watcher._thread.is_alive()
+
+
+def test_stop_ends_a_silent_watch_over_tls_at_once(embedded_kubeconfig, eventually):
+    client = connect(kubeconfig=str(embedded_kubeconfig), context=None, namespace=None)
+    with Watcher(client, NODE) as watcher:
+        eventually(lambda: watcher._response)
+        started = time.monotonic()
+    assert time.monotonic() - started < 1
+    assert not watcher._thread.is_alive()
+
+
+def test_the_bulk_of_a_node_is_not_kept(watch, eventually):
+    def node(name, uid):
+        found = pod(name, uid, images=[{"names": ["x"]}], phase="Ready")
+        found["metadata"]["managedFields"] = [{"manager": "kubelet"}]
+        return found
+
+    watcher = watch(Script([listed(node("a", "1"))], [stream(event("ADDED", node("b", "2")))]))
+    eventually(lambda: len(watcher.snapshot()) == 2)
+    for item in watcher.snapshot():
+        assert item["status"] == {"phase": "Ready"}
+        assert "managedFields" not in item["metadata"]
 
 
 def test_an_event_cut_into_pieces_is_put_together(watch, eventually):

@@ -153,6 +153,15 @@ def test_body_over_three_mebibytes_is_413(cluster, namespace):
     assert failure(answer)[:2] == (413, "RequestEntityTooLarge")
 
 
+def test_config_map_over_one_mebibyte_is_422(cluster, namespace):
+    body = {"metadata": {"name": "a"}, "data": {"x": "x" * 2**20}}
+    cluster.create(f"{namespace}/configmaps", body)
+    body["metadata"]["name"], body["data"]["y"] = "b", "y"
+    answer = cluster("POST", f"{namespace}/configmaps", body)
+    assert failure(answer)[:2] == (422, "Invalid")
+    assert "may not be more than 1048576 bytes" in answer.body["message"]
+
+
 def test_body_in_protobuf_is_415(cluster, namespace):
     answer = cluster(
         "POST",

@@ -17,7 +17,9 @@ def busbw(size: int, *, in_place: bool = False) -> float:
     return round(size / 1000 + (0.25 if in_place else 0), 2)
 
 
-def row(size: int, *, wrong: Sequence[object] = (0, 0), dtype: str = "float", scale: float = 1.0) -> str:
+def row(
+    size: int, *, wrong: Sequence[object] = (0, 0), dtype: str = "float", scale: float = 1.0
+) -> str:
     cells = []
     for at, mark in enumerate(wrong):
         bus = busbw(size, in_place=bool(at)) * scale
@@ -54,7 +56,11 @@ def table(
 ) -> list[str]:
     """Return the lines of a whole table."""
     swept = swept or sizes()
-    lines = [] if start is None else ["# nccl-tests version 2.17.6 nccl-headers=22807 nccl-library=22807"]
+    lines = (
+        []
+        if start is None
+        else ["# nccl-tests version 2.17.6 nccl-headers=22807 nccl-library=22807"]
+    )
     if start is not None:
         lines.append(f"# Collective test starting: {start}")
     lines += [parameters(swept[0], swept[-1]), "#", "# Using devices"]

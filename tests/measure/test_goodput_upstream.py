@@ -80,7 +80,7 @@ def test_lines_never_go_back_behind_what_was_seen():
 
 
 def test_line_after_the_terminal_time_is_no_step():
-    found = status("start; ready 0; run 10 x 59; pass 11; run 1 x 10", ended_s=600)
+    found = status("start; ready 0; run 10 x 59; pass 1; run 1 x 10", ended_s=600)
     assert found.fields["currentStep"] == 10
 
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pytest_cre.measure.events import StepRun, TrainingEvent
-from pytest_cre.measure.goodput import rolling_windows, window_ratios
+from pytest_cre.measure.account import LedgerParams
+from pytest_cre.measure.events import KIND_RANK, StepRun, TrainingEvent
+from pytest_cre.measure.goodput import account, rolling_windows, window_ratios
 from tests.measure.generated import MILLISECOND, Life, Move, Plan, Told, plans, shares
 
 quick = settings(derandomize=True, deadline=None, max_examples=20, database=None)
@@ -356,3 +357,49 @@ def test_runs_of_steps_are_accounted_like_their_steps(plan):
     assert by_run.ledger_ns == by_step.ledger_ns
     assert by_run.attempts == by_step.attempts
     assert by_run.summary == by_step.summary
+
+
+KINDS = tuple(KIND_RANK)
+any_events = st.lists(
+    st.builds(
+        TrainingEvent,
+        kind=st.sampled_from(KINDS),
+        t_ns=st.one_of(st.none(), st.integers(-5, 60).map(lambda t: t * 10**9)),
+        t_source=st.sampled_from(("app", "api")),
+        step=st.one_of(st.none(), st.integers(0, 9)),
+        attempt=st.one_of(st.none(), st.none(), st.integers(0, 2)),
+        stream=st.sampled_from("ab"),
+        seq=st.integers(0, 6),
+        until_ns=st.one_of(st.none(), st.integers(0, 60).map(lambda t: t * 10**9)),
+        step_time_s=st.one_of(st.none(), st.floats(0, 5)),
+        duration_s=st.one_of(st.none(), st.floats(0, 20)),
+        gpus=st.one_of(st.none(), st.integers(0, 8)),
+        covers=st.one_of(st.none(), st.integers(0, 5)),
+    ),
+    max_size=20,
+)
+
+
+@settings(quick, max_examples=150)
+@given(
+    any_events,
+    st.sampled_from((None, True, False)),
+    st.sampled_from((None, 1.0)),
+    st.sampled_from(("global", "local")),
+)
+def test_events_that_make_no_sense_still_add_up(events, succeeded, reference_step_s, step_counter):
+    params = LedgerParams(
+        succeeded=succeeded, reference_step_s=reference_step_s, step_counter=step_counter, gpus=8
+    )
+    run = account(events, params)
+    assert sum(run.ledger_ns.values()) == run.window_ns >= 0
+    assert min(run.ledger_ns.values()) >= 0
+    assert run == account(events, params)
+    assert 0 <= run.useful_steps <= run.executed_steps
+    ratios = [ratio for ratio in order_of(run.ratios) if ratio is not None]
+    assert len(ratios) in (0, 4)
+    if run.executed_steps:
+        assert ratios == sorted(ratios)
+    assert all(0 <= ratio <= 1 for ratio in ratios)
+    for window in rolling_windows(run, 7 * 10**9):
+        assert min(window.ledger_ns.values()) >= 0

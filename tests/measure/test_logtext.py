@@ -95,7 +95,9 @@ def test_instant_written_as_rfc3339_reads_back_to_the_nanosecond(t_ns):
     assert parse_rfc3339(rfc3339(t_ns)) == t_ns
 
 
-@pytest.mark.parametrize("text", ["2026-02-05", "16:03:52", "2026-02-05T16:03:52", "soon", "2026-13-05T16:03:52Z"])
+@pytest.mark.parametrize(
+    "text", ["2026-02-05", "16:03:52", "2026-02-05T16:03:52", "soon", "2026-13-05T16:03:52Z"]
+)
 def test_rfc3339_without_date_time_or_zone_is_refused(text):
     with pytest.raises(ValueError, match="RFC 3339"):
         parse_rfc3339(text)
@@ -147,7 +149,10 @@ def test_prefixes_are_stripped_however_deep(raw, text, tag):
 
 def test_prefix_times_of_kubelet_and_application_are_kept_apart():
     line = clean_line(b"2026-02-05T16:03:52.5Z  [2026-02-05 08:03:52] iteration")
-    assert (line.kubelet_ns, line.app_ns) == (FIVE_PAST + SECOND // 2, FIVE_PAST - 8 * 3600 * SECOND)
+    assert (line.kubelet_ns, line.app_ns) == (
+        FIVE_PAST + SECOND // 2,
+        FIVE_PAST - 8 * 3600 * SECOND,
+    )
     assert not line.is_app_zoned
     assert line.printed == b" [2026-02-05 08:03:52] iteration"
 

@@ -28,7 +28,13 @@ def test_row_of_the_newest_layout_gives_both_halves(header):
     text = b"   1048576        262144     float     sum      -1    70.00   14.97   28.07       7    71.50   14.66   27.50     N/A"
     assert halves(text, header) == [(70.0, 14.97, 28.07, 7), (71.5, 14.66, 27.5, None)]
     row = parse_row(text, None).row
-    assert (row.size_bytes, row.count, row.dtype, row.redop, row.root) == (1048576, 262144, "float", "sum", -1)
+    assert (row.size_bytes, row.count, row.dtype, row.redop, row.root) == (
+        1048576,
+        262144,
+        "float",
+        "sum",
+        -1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,16 +60,56 @@ def test_row_of_older_layouts_has_a_difference_instead_of_a_count(header, lead, 
     [
         (b"8 2 float sum -1 1.0 0.0 0.0 0", ONE_HALF, [(1.0, 0.0, 0.0, 0), None]),
         (b"8 2 float sum -1 1.0 0.0 0.0 0", None, [(1.0, 0.0, 0.0, 0), None]),
-        (b"8 2 float sum -1 1.0 0.0 0.0 0 1.5 0.0 0.0 0", STRIPPED, [(1.0, 0.0, 0.0, 0), (1.5, 0.0, 0.0, 0)]),
-        (b"8 2 float sum -1 1.0 .5 .5 0 1 2 3 4 1.5 .5 .5 0 1 2 3 4", ITERATIONS, [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)]),
-        (b"8 2 float sum -1 1.0 .5 .5 0 1 2 3 4 1.5 .5 .5 0 1 2 3 4", None, [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)]),
-        (b"8 2 float sum -1 1.0 .5 .5 0 1.5 .5 .5 0 2026-01-05 08:00:01", NEWEST, [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)]),
-        (b"8 2 float sum -1 1.0 0.0 0.0 1.04858e+06 1.0 0.0 0.0 1e+06", NEWEST, [(1.0, 0.0, 0.0, 1048580), (1.0, 0.0, 0.0, 1000000)]),
-        (b"1 2 float sum -1 1558.51 688.95 0.00 0 0.18 6e+06 0.00 0", NEWEST, [(1558.51, 688.95, 0.0, 0), (0.18, 6e6, 0.0, 0)]),
-        (b"1 2 float sum -1 1.2e+06 688.95 1777718.25 0 1 1 1 0", NEWEST, [(1.2e6, 688.95, 1777718.25, 0), (1.0, 1.0, 1.0, 0)]),
-        (b"0 0 int8 none -1 7.1 0.0 0.0 N/A 7.2 0.0 0.0 N/A", NEWEST, [(7.1, 0.0, 0.0, None), (7.2, 0.0, 0.0, None)]),
-        (b"8 2 float sum -1 nan inf -inf 0 1.0 0.0 0.0 0", NEWEST, [(None, None, None, 0), (1.0, 0.0, 0.0, 0)]),
-        (b"68719476736 17179869184 f8e4m3 sum -1 9.0 1.0 1.0 0 9.0 1.0 1.0 0", NEWEST, [(9.0, 1.0, 1.0, 0)] * 2),
+        (
+            b"8 2 float sum -1 1.0 0.0 0.0 0 1.5 0.0 0.0 0",
+            STRIPPED,
+            [(1.0, 0.0, 0.0, 0), (1.5, 0.0, 0.0, 0)],
+        ),
+        (
+            b"8 2 float sum -1 1.0 .5 .5 0 1 2 3 4 1.5 .5 .5 0 1 2 3 4",
+            ITERATIONS,
+            [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)],
+        ),
+        (
+            b"8 2 float sum -1 1.0 .5 .5 0 1 2 3 4 1.5 .5 .5 0 1 2 3 4",
+            None,
+            [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)],
+        ),
+        (
+            b"8 2 float sum -1 1.0 .5 .5 0 1.5 .5 .5 0 2026-01-05 08:00:01",
+            NEWEST,
+            [(1.0, 0.5, 0.5, 0), (1.5, 0.5, 0.5, 0)],
+        ),
+        (
+            b"8 2 float sum -1 1.0 0.0 0.0 1.04858e+06 1.0 0.0 0.0 1e+06",
+            NEWEST,
+            [(1.0, 0.0, 0.0, 1048580), (1.0, 0.0, 0.0, 1000000)],
+        ),
+        (
+            b"1 2 float sum -1 1558.51 688.95 0.00 0 0.18 6e+06 0.00 0",
+            NEWEST,
+            [(1558.51, 688.95, 0.0, 0), (0.18, 6e6, 0.0, 0)],
+        ),
+        (
+            b"1 2 float sum -1 1.2e+06 688.95 1777718.25 0 1 1 1 0",
+            NEWEST,
+            [(1.2e6, 688.95, 1777718.25, 0), (1.0, 1.0, 1.0, 0)],
+        ),
+        (
+            b"0 0 int8 none -1 7.1 0.0 0.0 N/A 7.2 0.0 0.0 N/A",
+            NEWEST,
+            [(7.1, 0.0, 0.0, None), (7.2, 0.0, 0.0, None)],
+        ),
+        (
+            b"8 2 float sum -1 nan inf -inf 0 1.0 0.0 0.0 0",
+            NEWEST,
+            [(None, None, None, 0), (1.0, 0.0, 0.0, 0)],
+        ),
+        (
+            b"68719476736 17179869184 f8e4m3 sum -1 9.0 1.0 1.0 0 9.0 1.0 1.0 0",
+            NEWEST,
+            [(9.0, 1.0, 1.0, 0)] * 2,
+        ),
     ],
 )
 def test_row_cells_in_all_forms(text, header, expected):
@@ -72,7 +118,9 @@ def test_row_cells_in_all_forms(text, header, expected):
 
 def test_blank_half_is_told_by_its_place_under_the_header():
     in_place = b"        1024           256     float     sum      -1                                    11.50    0.09    0.17      0"
-    out_of_place = b"        1024           256     float     sum      -1    11.50    0.09    0.17      0"
+    out_of_place = (
+        b"        1024           256     float     sum      -1    11.50    0.09    0.17      0"
+    )
     assert halves(in_place) == [None, (11.5, 0.09, 0.17, 0)]
     assert halves(out_of_place) == [(11.5, 0.09, 0.17, 0), None]
 
@@ -104,7 +152,13 @@ def test_torn_commented_and_foreign_lines_are_no_rows(text, header):
 
 @pytest.mark.parametrize(
     "text",
-    [b"# size of the count", b"#  Rank  0", b"size count", b"size count type time busbw algbw", b"time size count"],
+    [
+        b"# size of the count",
+        b"#  Rank  0",
+        b"size count",
+        b"size count type time busbw algbw",
+        b"time size count",
+    ],
 )
 def test_only_a_header_is_a_header(text):
     assert layout_of(text) is None

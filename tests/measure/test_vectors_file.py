@@ -75,7 +75,7 @@ events:
         (ONE.format(event="{e: steps, first: 5, last: 4, t: 1, dt: 1}"), "last not below first"),
         (
             ONE.format(event="{e: steps, first: 1, last: 9e8, t: 1, dt: 1}"),
-            "more than 5000000 steps",
+            "more than 1000000 steps",
         ),
         ("params: {s_ref: 0}\nevents: []", "reference_step_s must be a number above 0, got 0"),
         (
