@@ -47,7 +47,9 @@ def noise(rng: random.Random) -> str:
         tail = f"Channel {rng.randrange(32):02d}/0 : {rank}[{rank % 8}] -> {to}[{to % 8}] [send] via NET/IB/{rank % 8}/GDRDMA"
         return head + tail
     if kind == 2:
-        buffers = f"sendbuff 0x7f{rng.randrange(2**40):010x} recvbuff 0x7f{rng.randrange(2**40):010x}"
+        buffers = (
+            f"sendbuff 0x7f{rng.randrange(2**40):010x} recvbuff 0x7f{rng.randrange(2**40):010x}"
+        )
         return (
             f"{head}AllReduce: opCount {rng.randrange(4000):x} {buffers} acc (nil) "
             f"count {2 ** rng.randrange(31)} datatype 7 op 0 root 0 comm 0x{rng.randrange(2**44):x} "
@@ -111,7 +113,9 @@ def loop(path: Path) -> int:
     """Match a profile's patterns line by line in upstream's order; return how many records matched."""
     import re
 
-    prefix = re.compile(rb"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2}))\s").match
+    prefix = re.compile(
+        rb"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2}))\s"
+    ).match
     if path.stem == "all-reduce":
         record = re.compile(
             rb"^\s*(?P<size>\d+)\s+\d+\s+\w+\s+\w+\s+-?\d+\s+[\d.]+\s+(?P<algBW>[\d.]+)\s+(?P<busBW>[\d.]+)"
@@ -155,7 +159,7 @@ def measure(path: Path) -> int:
 def once(reader: str, path: Path) -> None:
     """Read one file in this process and print what that took as JSON."""
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import pytest_cre.cli.measure  # noqa: F401  (loading it is no part of reading)
 
     started = time.process_time()
@@ -192,7 +196,9 @@ def report(path: Path, lines: int) -> bool:
     print(f"  ratio {ratio:.2f}, goal {goal}: {'reached' if reached else 'MISSED'}")
     if path.stem == "all-reduce":
         fits = ours["peak_mb"] <= MEMORY_GOAL_MB
-        print(f"  peak {ours['peak_mb']:.0f} MB, goal {MEMORY_GOAL_MB}: {'reached' if fits else 'MISSED'}")
+        print(
+            f"  peak {ours['peak_mb']:.0f} MB, goal {MEMORY_GOAL_MB}: {'reached' if fits else 'MISSED'}"
+        )
         return reached and fits
     return reached
 
@@ -202,7 +208,9 @@ def memory_per_record(small: Path, large: Path) -> bool:
     few, many = best("measure", small), best("measure", large)
     grown = (many["peak_mb"] - few["peak_mb"]) * 1e6 / (many["records"] - few["records"])
     fits = grown <= RECORD_GOAL_BYTES
-    print(f"  {grown:.0f} bytes per step record, goal {RECORD_GOAL_BYTES}: {'reached' if fits else 'MISSED'}")
+    print(
+        f"  {grown:.0f} bytes per step record, goal {RECORD_GOAL_BYTES}: {'reached' if fits else 'MISSED'}"
+    )
     return fits
 
 
@@ -210,7 +218,9 @@ def main() -> int:
     """Make the logs, read them, and return 1 where a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--megabytes", type=int, default=200)
-    parser.add_argument("--folder", type=Path, help="where the logs are made (default: a temporary one)")
+    parser.add_argument(
+        "--folder", type=Path, help="where the logs are made (default: a temporary one)"
+    )
     parser.add_argument("--reader", choices=("loop", "measure"), help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()

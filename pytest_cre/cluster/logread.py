@@ -1,10 +1,9 @@
 """Reading one container's log to its end, and knowing whether that was the end."""
 
-import itertools
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pytest_cre.cluster.client import ApiProblem, Client
@@ -42,9 +41,7 @@ class LogTiming:
     read_silence_s: float = 30.0  # in a final read
     first_pause_s: float = 0.1
     longest_pause_s: float = 5.0
-    breath_s: float = (
-        0.4  # after a few bytes, so that hundreds of followers wake a few times a second
-    )
+    breath_s: float = 0.4  # after a few bytes: hundreds of followers must not wake all the time
     jitter: Callable[[], float] = field(default=random.random)
 
 
@@ -56,7 +53,7 @@ class LogReader:
     ) -> None:
         self.has_gap = False
         self.trouble = ""  # why the latest request brought nothing
-        self._client = client
+        self._client = client.with_retry(replace(client.retry, budget_s=0.0))  # deadlines rule here
         self._source = source
         self._spool = spool
         self._timing = timing
@@ -81,7 +78,9 @@ class LogReader:
                 if state == "terminated":
                     outcome = self.read_once(deadline, is_previous=is_previous)
                     if outcome == "same":
-                        self.has_gap |= self._is_doubtful and self._is_rotated(is_previous)
+                        self.has_gap |= self._is_doubtful and self._is_rotated(
+                            deadline, is_previous
+                        )
                         return None
                     if outcome == "more":
                         continue  # until two reads agree: a stream may end early without a sign
@@ -141,7 +140,7 @@ class LogReader:
                 follow=False,
                 since_time=since,
                 previous=is_previous,
-                read_timeout_s=self._timing.read_silence_s,
+                read_timeout_s=self._read_timeout_s(deadline),
             ) as response:
                 for piece in pieces(response):
                     parts.append(piece)
@@ -168,16 +167,23 @@ class LogReader:
             return "same"  # the fragment that is known may be more than what came
         return "more" if self._spool.replace_fragment(b"".join(joined.lines)) else "same"
 
-    def _is_rotated(self, is_previous: bool) -> bool:
-        """Return whether the log no longer begins with the first line known."""
-        size = min(self._spool.size_bytes, _HEAD_BYTES)
+    def _is_rotated(self, deadline: float, is_previous: bool) -> bool:
+        """Return whether the log no longer begins with what is known of its beginning."""
+        known = self._spool.read(0, min(self._spool.size_bytes, _HEAD_BYTES))
+        head = b""
         with self._client.open_log(
             self._source.pod,
             self._source.container,
             follow=False,
             previous=is_previous,
-            limit_bytes=size,
-            read_timeout_s=self._timing.read_silence_s,
+            limit_bytes=len(known),
+            read_timeout_s=self._read_timeout_s(deadline),
         ) as response:
-            head = b"".join(itertools.islice(pieces(response), size))
-        return not head.startswith(self._spool.read(0, size))
+            for piece in pieces(response):
+                head += piece
+                if len(head) >= len(known):
+                    break
+        return not head or not known.startswith(head[: len(known)])
+
+    def _read_timeout_s(self, deadline: float) -> float:
+        return min(self._timing.read_silence_s, max(0.5, deadline - time.monotonic()))

@@ -21,7 +21,7 @@ NAMESPACED_RULES: tuple[Rule, ...] = (
     },
     {"apiGroups": ("",), "resources": ("pods",), "verbs": ("delete", "get", "list", "watch")},
     {"apiGroups": ("",), "resources": ("pods/log",), "verbs": ("get",)},
-    {"apiGroups": ("",), "resources": ("events",), "verbs": ("list",)},
+    {"apiGroups": ("",), "resources": ("events",), "verbs": ("list", "watch")},
     {
         "apiGroups": ("coordination.k8s.io",),
         "resources": ("leases",),

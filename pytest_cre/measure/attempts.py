@@ -192,7 +192,7 @@ class _Splitter:
             return last if joins else self._new(t_ns, None)
         if event.kind in ("abort", "end"):
             return self._leaving(event, t_ns, last)
-        if event.kind in _SAVING and not last.has_progress and len(self.history.attempts) > 1:
+        if event.kind in _SAVING and self._is_by_a_clock_only(t_ns, last):
             return self.history.attempts[-2]
         if last.exit_ns is None or event.kind in _SAVING:
             return last
@@ -209,9 +209,14 @@ class _Splitter:
             before = self.history.attempts[-2]
             if event.stream in before.streams and event.stream not in last.streams:
                 return before
-            if before.exit_ns is None and t_ns <= last.first_seen_ns + self.tolerance_ns:
+            if before.exit_ns is None and self._is_by_a_clock_only(t_ns, last):
                 return before
         return last
+
+    def _is_by_a_clock_only(self, t_ns: int, last: Attempt) -> bool:
+        """Return whether an event may be in the newest attempt only because clocks differ."""
+        is_new = not last.has_progress and len(self.history.attempts) > 1
+        return is_new and t_ns <= last.first_seen_ns + self.tolerance_ns
 
     def _exit(self, event: TrainingEvent, t_ns: int, attempt: Attempt) -> None:
         first = attempt.exit_ns is None

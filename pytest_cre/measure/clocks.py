@@ -120,25 +120,43 @@ def spread(times: "array[int]", recorder: Recorder, burst: range) -> None:
         times[at - 1] = at_ns
 
 
-def skew_ns(
-    base_steps: "tuple[array[int], array[int]]",
-    steps: "tuple[array[int], array[int]]",
+def copy_skew_ns(
+    base_numbers: "array[int]",
+    base_times: "array[int]",
+    numbers: "array[int]",
+    times: "array[int]",
+) -> int:
+    """Return what to add to a stream's times where it prints the same steps as the base, at the same time.
+
+    Attempts that follow each other repeat steps, too, but never overlap; and a copy has most of the steps.
+    """
+    known = [t_ns for t_ns in times if t_ns != NO_TIME]
+    base_known = [t_ns for t_ns in base_times if t_ns != NO_TIME]
+    if not known or not base_known:
+        return 0
+    if min(known) > max(base_known) or max(known) < min(base_known):
+        return 0
+    shared = _shared_differences((base_numbers, base_times), (numbers, times))
+    if len(shared) < max(_MINIMUM_PAIRS, len(known) // 2, len(base_known) // 2):
+        return 0
+    difference = round(median(shared))
+    return difference if abs(difference) > TOLERANCE_NS else 0
+
+
+def causal_skew_ns(
+    numbers: "array[int]",
+    times: "array[int]",
+    *,
     saves: Sequence[tuple[int, int]],
     loads: Sequence[tuple[int, int]],
 ) -> int:
-    """Return what to add to a stream's times so that they fit the clock of the base stream.
+    """Return what to add to a stream's times so that its saves and loads fit the steps of other streams.
 
-    Steps are columns of numbers and times, of the base and of the stream; saves and loads are pairs of
-    step and time, of starts of saves and ends of loads in the stream. The same step printed in both tells
-    the skew directly. Else a save of step n starts between the lines of n and of the next step, and a
-    load of step n ends before the first line above n. Within a second all is taken to be right.
+    Saves and loads are pairs of step and time, of starts of saves and ends of loads. A save of step n
+    starts between the lines of n and of the next step, and a load of step n ends before the first line
+    above n. Within a second all is taken to be right.
     """
-    shared = _shared_differences(base_steps, steps)
-    if len(shared) >= _BURST_LINES:
-        difference = round(median(shared))
-        return difference if abs(difference) > TOLERANCE_NS else 0
     least, most = NO_TIME, -NO_TIME
-    numbers, times = base_steps
     places = _places(numbers, times, {step for step, _ in saves})
     for step, t_ns in saves:
         done = min(places.get(step, ()), key=lambda at: abs(times[at] - t_ns), default=None)
@@ -200,21 +218,25 @@ def _shared_differences(
     ]
 
 
-def copies(
-    numbers: Sequence[int], times: Sequence[int], streams: Sequence[int], spans: Mapping[int, int]
-) -> set[int]:
-    """Return the indexes of step lines that repeat one of another stream, in the order of time.
+def copies(numbers: Sequence[int], times: Sequence[int], streams: Sequence[int]) -> set[int]:
+    """Return the indexes of step lines that repeat one of another stream; lines are in the order of time.
 
-    A step cannot be done again within the time that it takes (`spans`, by index): a line so near to the
-    same step's line from elsewhere is its copy.
+    A step cannot be done again within the time that steps usually take: a line so near to the same
+    step's line from elsewhere is its copy. Without times the same step from elsewhere is a copy.
     """
+    paces = [
+        times[at] - times[at - 1]
+        for at in range(1, len(times))
+        if numbers[at] > numbers[at - 1] and NO_TIME not in (times[at], times[at - 1])
+    ]
+    near_ns = max(TOLERANCE_NS, round(1.5 * median(paces))) if paces else TOLERANCE_NS
     kept: dict[int, tuple[int, int]] = {}
     found: set[int] = set()
     for at, number in enumerate(numbers):
         before = kept.get(number)
         if before is not None and streams[at] != before[1]:
-            apart = times[at] - before[0]
-            if times[at] == NO_TIME or abs(apart) <= max(TOLERANCE_NS, 2 * spans.get(at, 0)):
+            is_untimed = NO_TIME in (times[at], before[0])
+            if is_untimed or abs(times[at] - before[0]) <= near_ns:
                 found.add(at)
                 continue
         kept[number] = (times[at], streams[at])

@@ -300,7 +300,7 @@ def measure_group(
         reasons.add("job-unfinished")
     elif job.terminal == "failed":
         reasons.add("job-failed")
-    started = [pod.started_ns for pod in evidence.pods if pod.started_ns is not None]
+    started = [e.t_ns for e in lifetimes.events if e.kind == "proc_start" and e.t_ns is not None]
     if not started and job is not None and job.started_ns is not None:
         started = [job.started_ns]
     gpus = len(evidence.nodes) * evidence.gpus_per_node

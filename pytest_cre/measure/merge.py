@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from operator import lt, sub
 
-from pytest_cre.measure.clocks import Clock, bursts, copies, skew_ns, spread
+from pytest_cre.measure.clocks import Clock, bursts, causal_skew_ns, copies, copy_skew_ns, spread
 from pytest_cre.measure.events import EventKind, StepRun, TimeSource, TrainingEvent
 from pytest_cre.measure.failure import Failures
 from pytest_cre.measure.frameworks.dialect import Dialect
@@ -209,24 +209,46 @@ def _drop_first_start(told: _Told) -> None:
 
 
 def _correct_skew(told: Sequence[_Told]) -> dict[str, float]:
-    """Bring the streams onto the clock of the one with most steps; return what that took."""
+    """Bring the streams onto the clock of the one with most steps; return what that took.
+
+    A stream with steps of its own is only held against those that it copies; one without against the
+    steps of all others.
+    """
     skews: dict[str, float] = {}
     if len(told) < 2:
         return skews
     base = max(told, key=lambda each: len(each.steps.numbers))
     for each in told:
-        if each is base or each.attempt != base.attempt:
+        if each is base:
             continue
-        by_ns = skew_ns(
-            (base.steps.numbers, base.times),
-            (each.steps.numbers, each.times),
-            each.of_kind("save_start"),
-            each.of_kind("load_end"),
-        )
+        if each.steps.numbers:
+            by_ns = copy_skew_ns(base.steps.numbers, base.times, each.steps.numbers, each.times)
+        else:
+            others = [o for o in told if o.steps.numbers and o.attempt == each.attempt]
+            by_ns = causal_skew_ns(
+                *_in_time([o.steps.numbers for o in others], [o.times for o in others]),
+                saves=each.of_kind("save_start"),
+                loads=each.of_kind("load_end"),
+            )
         if by_ns:
             each.shift(by_ns)
             skews[each.name] = by_ns / SECOND_NS
     return skews
+
+
+def _in_time(
+    numbers: "Sequence[array[int]]", times: "Sequence[array[int]]"
+) -> "tuple[array[int], array[int]]":
+    """Return the step lines of several streams in the order of time."""
+    if len(numbers) == 1:
+        return numbers[0], times[0]
+    rows = sorted(
+        (t_ns, number)
+        for of_stream, at in zip(numbers, times, strict=True)
+        for number, t_ns in zip(of_stream, at, strict=True)
+        if t_ns != NO_TIME
+    )
+    return array("q", [number for _, number in rows]), array("q", [t_ns for t_ns, _ in rows])
 
 
 def _events(told: _Told) -> Iterator[TrainingEvent | StepRun]:
@@ -358,12 +380,7 @@ def _joined(told: Sequence[_Told]) -> StepSeries:
         rows.sort(key=lambda row: told[row[0]].times[row[1]])
         times = [told[stream].times[at] for stream, at in rows]
     numbers = [told[stream].steps.numbers[at] for stream, at in rows]
-    spans = {
-        place: max(0, told[stream].times[at] - told[stream].times[at - 1])
-        for place, (stream, at) in enumerate(rows)
-        if at
-    }
-    left_out = copies(numbers, times, [stream for stream, _ in rows], spans)
+    left_out = copies(numbers, times, [stream for stream, _ in rows])
     kept = [row for place, row in enumerate(rows) if place not in left_out]
     series = StepSeries()
     for stream, at in kept:

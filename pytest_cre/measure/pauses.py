@@ -85,23 +85,19 @@ def _saves(attempt: Attempt) -> list[_Pause]:
 
 
 def _evals(attempt: Attempt) -> list[_Pause]:
-    """Pair evaluation lines; ranks, and one evaluation right after another, make one pause."""
+    """Pair evaluation lines; copies of other ranks widen a pause, and at one instant an end comes first."""
     pauses: list[_Pause] = []
-    depth = 0
-    for event in attempt.evals:
+    for event in sorted(attempt.evals, key=lambda e: (e.t_ns or 0, e.kind == "eval_start")):
         t_ns = event.t_ns or 0
         step = _last_step_at(attempt, t_ns)
-        is_open = depth > 0 and pauses[-1].step == step
+        is_open = bool(pauses) and pauses[-1].released_ns is None
         if event.kind == "eval_start":
-            depth = depth + 1 if is_open else 1
-            if not is_open:
+            if not (is_open and pauses[-1].step == step):
                 pauses.append(_Pause(step, t_ns))
-        else:
-            depth = max(0, depth - 1)
-            if not is_open and event.duration_s is not None:
-                pauses.append(_Pause(step, t_ns - _lasted_ns(event), t_ns))
-            elif pauses:
-                pauses[-1].released_ns = t_ns
+        elif event.duration_s is not None and not is_open:
+            pauses.append(_Pause(step, t_ns - _lasted_ns(event), t_ns))
+        elif pauses and pauses[-1].started_ns < t_ns:
+            pauses[-1].released_ns = t_ns
     return pauses
 
 

@@ -1,6 +1,6 @@
 """What the facts of a group say went wrong, apart from any waiting or clock. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pytest_cre.evidence.model import JobFacts, PodFacts, Problem
 
@@ -26,34 +26,33 @@ def start_problems(
 
 
 def end_problems(
-    job: JobFacts, pods: Sequence[PodFacts], found: Sequence[Problem]
+    job: JobFacts, pods: Sequence[PodFacts], found: Sequence[Problem], killed: Collection[str]
 ) -> tuple[Problem, ...]:
     """Return the problems of a Job that came to an end.
 
-    `found` are those seen on the way and those of the pods. Pods that a failing Job deletes are a
-    consequence of the failure, not its cause; an eviction or a lost node is a cause.
+    `found` are those seen on the way and those of the pods; `killed` names the pods that ended
+    because they were deleted: they are never to blame.
     """
     kept = [each for each in found if each.code in DISRUPTED or each.code == "pod-deleted"]
-    culprit = first_failed(pods, disrupted={each.pod for each in found if each.code in DISRUPTED})
     if job.terminal != "failed":
         return _each_once(kept)
-    if job.reason == "DeadlineExceeded":
+    if job.reason == "DeadlineExceeded":  # it deleted its pods itself
         kept = [each for each in kept if each.code != "pod-deleted"]
         return _each_once([*kept, Problem(code="run-timeout", message=_job_words(job))])
-    if culprit is not None:
-        kept = [each for each in kept if each.code != "pod-deleted"]
-    return _each_once([*kept, _job_failed(job, culprit)])
+    blameless = {*killed, *(each.pod for each in kept)}
+    return _each_once([*kept, _job_failed(job, first_failed(pods, blameless))])
 
 
-def first_failed(pods: Iterable[PodFacts], disrupted: Iterable[str | None]) -> PodFacts | None:
+def first_failed(pods: Iterable[PodFacts], blameless: Collection[str | None]) -> PodFacts | None:
     """Return the pod that most likely caused a failure.
 
     Killed for memory first, then by an exit code of its own, then the earliest: those that failed
     later were mostly left alone by the first.
     """
-    spoiled = set(disrupted)
     failed = [
-        pod for pod in pods if (pod.phase == "Failed" or pod.exit_code) and pod.name not in spoiled
+        pod
+        for pod in pods
+        if (pod.phase == "Failed" or pod.exit_code) and pod.name not in blameless
     ]
     return min(failed, key=_blame, default=None)
 

@@ -194,8 +194,7 @@ class _GroupRun:
         if self._job_object is None:
             return ()
         own = self._workload.pods_of(self._job_object, pods)
-        self._pods.update(own, self._view.gone())
-        for pod, facts in self._pods:
+        for pod, facts in self._pods.update(own, self._view.gone()):
             self._logs.follow(pod, facts)
         return own
 
@@ -228,7 +227,8 @@ class _GroupRun:
             return
         self._streams, log_problems = self._logs.finish(self._timing.drain_s)
         found = [*self._problems, *self._pods.problems()]
-        self._problems = [*end_problems(job, self._pods.facts, found), *log_problems]
+        ended = end_problems(job, self._pods.facts, found, self._pods.killed)
+        self._problems = [*ended, *log_problems]
 
     def _evidence(self) -> GroupEvidence:
         job = self._job

@@ -1,6 +1,7 @@
 """Every pod that a Job ever had, as last seen: pods vanish, what they said must not."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_cre.cluster.objects import metadata_of
@@ -17,53 +18,92 @@ Pod = Mapping[str, Any]
 _ENDED = ("Succeeded", "Failed")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A pod as last seen; facts and problem stay those of its first end."""
+
+    version: tuple[object, bool]
+    facts: PodFacts
+    problem: Problem | None
+    is_running: bool
+    is_gone: bool
+
+
 class SeenPods:
-    """The pods of one Job by UID. A pod's attempt is its ordinal among those of its index."""
+    """The pods of one Job by UID. A pod's attempt is its ordinal among those of its index.
+
+    The order in which deletions and failures are seen tells cause from consequence: a Job deletes
+    its other pods only after one has failed, and one watch shows both in their true order.
+    """
 
     def __init__(self, container: str) -> None:
         self._container = container
-        self._raw: dict[str, Pod] = {}
-        self._facts: dict[str, PodFacts] = {}
-        self._gone: set[str] = set()
-        self._attempts: dict[str, int] = {}
+        self._seen: dict[str, _Seen] = {}
         self._pods_of_index: dict[int | None, int] = {}
+        self._look = 0
+        self._deleted_at: dict[str, int] = {}  # by UID: the look that first showed it
+        self._failed_at: dict[str, int] = {}  # only failures of a pod's own
         self.scheduled_ns: dict[str, int] = {}
 
-    def update(self, pods: Iterable[Pod], gone: Collection[str]) -> None:
-        """Take in what the cluster shows now; `gone` are UIDs of pods that it does not show."""
+    def update(self, pods: Iterable[Pod], gone: Collection[str]) -> list[tuple[Pod, PodFacts]]:
+        """Take in what the cluster shows now; return the pods that are new or have changed.
+
+        `gone` are UIDs of pods that it does not show any more.
+        """
+        self._look += 1
+        changed = []
         for pod in sorted(pods, key=_age):
             uid = str(metadata_of(pod).get("uid"))
-            if uid not in self._attempts:
-                index = completion_index(pod)
-                self._attempts[uid] = self._pods_of_index.get(index, 0)
-                self._pods_of_index[index] = self._attempts[uid] + 1
-            time_ns = scheduled_ns(pod)
-            if time_ns is not None:
-                self.scheduled_ns.setdefault(uid, time_ns)
-            previous = self._facts.get(uid)
-            if previous is not None and previous.phase in _ENDED:
-                continue  # the first end counts: a kubelet that restarts may tell another one
-            self._raw[uid] = pod
-            self._facts[uid] = pod_facts(
-                pod, main_container=self._container, attempt=self._attempts[uid]
-            )
-        self._gone |= set(gone) & self._raw.keys()
+            version = (metadata_of(pod).get("resourceVersion"), uid in gone)
+            previous = self._seen.get(uid)
+            if previous is not None and previous.version == version:
+                continue
+            seen = self._take(uid, pod, version, previous)
+            changed.append((pod, seen.facts))
+        return changed
 
-    def __iter__(self) -> Iterator[tuple[Pod, PodFacts]]:
-        """Yield each pod that is still there, with its facts."""
-        for uid, pod in self._raw.items():
-            if uid not in self._gone:
-                yield pod, self._facts[uid]
+    def _take(
+        self, uid: str, pod: Pod, version: tuple[object, bool], previous: _Seen | None
+    ) -> _Seen:
+        is_gone = version[1]
+        if metadata_of(pod).get("deletionTimestamp") or is_gone:
+            self._deleted_at.setdefault(uid, self._look)
+        time_ns = scheduled_ns(pod)
+        if time_ns is not None:
+            self.scheduled_ns.setdefault(uid, time_ns)
+        if previous is not None and previous.facts.phase in _ENDED:
+            # The first end counts: a kubelet that restarts may tell another one.
+            seen = replace(previous, version=version, is_gone=is_gone, is_running=False)
+        else:
+            attempt = self._attempt_of(pod) if previous is None else previous.facts.attempt
+            phase = container_state(pod, self._container).phase
+            seen = _Seen(
+                version=version,
+                facts=pod_facts(pod, main_container=self._container, attempt=attempt),
+                problem=pod_problem(pod, main_container=self._container),
+                is_running=phase == "running" and not is_gone,
+                is_gone=is_gone,
+            )
+        self._seen[uid] = seen
+        if uid not in self._failed_at and self._is_own_failure(uid):
+            self._failed_at[uid] = self._look
+        return seen
+
+    def _attempt_of(self, pod: Pod) -> int:
+        index = completion_index(pod)
+        attempt = self._pods_of_index.get(index, 0)
+        self._pods_of_index[index] = attempt + 1
+        return attempt
 
     @property
     def facts(self) -> tuple[PodFacts, ...]:
         """Return every pod ever seen, by completion index, attempt and name."""
-        return tuple(sorted(self._facts.values(), key=_order))
+        return tuple(sorted((seen.facts for seen in self._seen.values()), key=_order))
 
     @property
     def uids(self) -> frozenset[str]:
         """Return the UIDs of every pod ever seen."""
-        return frozenset(self._facts)
+        return frozenset(self._seen)
 
     @property
     def scheduled(self) -> int:
@@ -80,32 +120,57 @@ class SeenPods:
     @property
     def running(self) -> int:
         """Return how many containers run now."""
-        states = (container_state(pod, self._container) for pod, _ in self)
-        return sum(state.phase == "running" for state in states)
+        return sum(seen.is_running for seen in self._seen.values())
 
     @property
     def have_ended(self) -> bool:
         """Return whether no pod runs any more."""
-        return all(facts.phase in _ENDED for _, facts in self)
+        return all(seen.is_gone or seen.facts.phase in _ENDED for seen in self._seen.values())
+
+    @property
+    def killed(self) -> frozenset[str]:
+        """Return the names of pods that were deleted before they ended by themselves."""
+        return frozenset(
+            self._seen[uid].facts.name for uid in self._deleted_at if self._is_killed(uid)
+        )
 
     def problems(self) -> tuple[Problem, ...]:
         """Return what is wrong with pods, in the order of their indexes.
 
-        A pod that vanished before it ended was deleted, whatever its last state said.
+        Pods that were deleted after another had failed are left out: that is the Job's doing.
         """
+        first_failure = min(self._failed_at.values(), default=self._look + 1)
         found = []
-        for uid, facts in sorted(self._facts.items(), key=lambda each: _order(each[1])):
-            problem = pod_problem(self._raw[uid], main_container=self._container)
-            if uid in self._gone and facts.phase not in _ENDED:
-                problem = problem if problem and problem.code in _EXPLAIN_LOSS else _deleted(facts)
+        for uid, seen in sorted(self._seen.items(), key=lambda each: _order(each[1].facts)):
+            problem = seen.problem
+            if self._is_killed(uid) and not (problem and problem.code in _EXPLAIN_LOSS):
+                is_cause = self._deleted_at[uid] < first_failure
+                problem = _deleted(seen.facts) if is_cause else None
             if problem is not None:
                 found.append(problem)
         return tuple(found)
 
+    def _is_killed(self, uid: str) -> bool:
+        is_deleted = uid in self._deleted_at and uid not in self._failed_at
+        return is_deleted and self._seen[uid].facts.phase != "Succeeded"
+
+    def _is_own_failure(self, uid: str) -> bool:
+        facts, problem = self._seen[uid].facts, self._seen[uid].problem
+        if facts.phase != "Failed" and not facts.exit_code:
+            return False
+        if problem is not None and problem.code in _EXPLAIN_LOSS:
+            return False
+        deleted_at = self._deleted_at.get(uid, self._look + 1)
+        # Seen together, an exit code that no signal gives says that it failed first.
+        return deleted_at > self._look or (
+            deleted_at == self._look and facts.exit_code not in (None, *_SIGNALLED)
+        )
+
     def _first(self) -> list[PodFacts]:
-        return [pod for pod in self._facts.values() if pod.attempt == 0]
+        return [seen.facts for seen in self._seen.values() if seen.facts.attempt == 0]
 
 
+_SIGNALLED = (137, 143)  # SIGKILL, SIGTERM
 _EXPLAIN_LOSS = frozenset({"pod-evicted", "node-unreachable"})
 
 

@@ -27,8 +27,8 @@ _LOG = logging.getLogger(__name__)
 _CONCURRENT_CALLS = 16
 _LEASE_PERIOD_S = 10.0  # as kubelets do
 _STATUS_PERIODS = 30  # leases renewed between two heartbeats in the node's status
-_TAINT_TIMEOUT_S = 15.0
-_TAINT_POLL_S = 0.1
+_TAINT_TIMEOUT_S = 30.0
+_TAINT_POLL_S = (0.05, 1.0)
 _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{LEASE_NAMESPACE}/leases"
 _NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 
@@ -83,14 +83,6 @@ class Kubelet:
     async def _register(self, node: SimulatedNode) -> None:
         body = node_object(node, self.world.scenario.limits_json)
         path = f"/api/v1/nodes/{node.name}"
-        try:
-            created = await self.api.call("POST", "/api/v1/nodes", body)
-        except ApiRefusal as refusal:
-            if refusal.status != 409:
-                raise
-            # It is there from an earlier start: it is adopted, and becomes what the scenario says.
-            patch = {"metadata": {key: body["metadata"][key] for key in ("labels", "annotations")}}
-            created = await self.api.call("PATCH", path, patch, content_type=MERGE_PATCH)
         status = node_status(
             node,
             port=self._server.port,
@@ -98,10 +90,19 @@ class Kubelet:
             boot=self._boot,
             ready_since=self._since,
         )
-        await self.api.call(
-            "PATCH", f"{path}/status", {"status": status}, content_type=STRATEGIC_PATCH
-        )
-        lease = lease_object(node.name, created["metadata"]["uid"])
+        try:
+            seen = await self.api.call("POST", "/api/v1/nodes", {**body, "status": status})
+        except ApiRefusal as refusal:
+            if refusal.status != 409:
+                raise
+            # It is there from an earlier start: it is adopted, and becomes what the scenario says.
+            patch = {"metadata": {key: body["metadata"][key] for key in ("labels", "annotations")}}
+            seen = await self.api.call("PATCH", path, patch, content_type=MERGE_PATCH)
+        if seen.get("status", {}).get("nodeInfo", {}).get("bootID") != status["nodeInfo"]["bootID"]:
+            await self.api.call(
+                "PATCH", f"{path}/status", {"status": status}, content_type=STRATEGIC_PATCH
+            )
+        lease = lease_object(node.name, seen["metadata"]["uid"])
         try:
             await self.api.call("POST", _LEASES, lease)
         except ApiRefusal as refusal:
@@ -111,6 +112,7 @@ class Kubelet:
 
     async def _await_schedulable(self) -> None:
         """Wait until the cluster has seen the nodes ready; without a controller it never says so."""
+        delay_s, longest_s = _TAINT_POLL_S
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_TAINT_TIMEOUT_S):
                 while True:
@@ -118,7 +120,8 @@ class Kubelet:
                     ours = [each for each in nodes if each["metadata"]["name"] in self.world.nodes]
                     if not any(_is_tainted(each) for each in ours):
                         return
-                    await asyncio.sleep(_TAINT_POLL_S)
+                    await asyncio.sleep(delay_s)
+                    delay_s = min(delay_s * 1.5, longest_s)
 
     async def _renew_leases(self) -> None:
         """Keep the nodes alive, those that are within reach."""

@@ -3,15 +3,14 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pytest_cre.simulator.api import STRATEGIC_PATCH, ApiClient, ApiRefusal
 from pytest_cre.simulator.container import Container
-from pytest_cre.simulator.containercall import ConfigProblem
 from pytest_cre.simulator.faults import Subject
 from pytest_cre.simulator.hardware import SimulatedNode
 from pytest_cre.simulator.nodeobjects import now_text
+from pytest_cre.simulator.podstart import Tell, pull_images, resolve_containers
 from pytest_cre.simulator.podstatus import (
     SIGKILL_EXIT,
     ContainerExit,
@@ -21,12 +20,7 @@ from pytest_cre.simulator.podstatus import (
 from pytest_cre.simulator.world import World
 
 Json = Any
-Tell = Callable[[Json, str, str, str], Awaitable[None]]
-"""Writes an Event about a pod: type, reason, message."""
-
 _LOG = logging.getLogger(__name__)
-_CONFIG_RETRY_S = (0.2, 5.0)
-_PULL_RETRY_S = (0.5, 10.0)
 _LOST_NODE_POLL_S = 0.5
 _FINISHED = ("Succeeded", "Failed")
 
@@ -143,84 +137,34 @@ class PodRun:
 
     async def _run(self) -> None:
         self._started_at = now_text()
-        await self._report()
-        await self._pull_images()
-        await self._resolve()
+        await self.report()
+        await pull_images(self)
+        await resolve_containers(self)
         await asyncio.sleep(self.world.scenario.pod_start_s)
         for container in self.init_containers:
-            ended = await container.run_to_end(self._report)
+            ended = await container.run_to_end(self.report)
             if ended.code:
-                await self._report("Failed")
+                await self.report("Failed")
                 return
         self._is_initialized = True
         self._phase = "Running"
         deadline_s = self.pod["spec"].get("activeDeadlineSeconds")
-        runs = [asyncio.create_task(each.run_to_end(self._report)) for each in self.containers]
+        runs = [asyncio.create_task(each.run_to_end(self.report)) for each in self.containers]
         try:
             async with asyncio.timeout(deadline_s):
                 await asyncio.sleep(0)  # so that all have started before the first report
-                await self._report("Running")
+                await self.report("Running")
                 ends = await asyncio.gather(*runs)
         except TimeoutError:
             await self._stop_containers()
             words = "Pod was active on the node longer than the specified deadline"
-            await self._report("Failed", reason="DeadlineExceeded", message=words)
+            await self.report("Failed", reason="DeadlineExceeded", message=words)
             return
         finally:
             for run in runs:
                 run.cancel()
         is_well = all(ended.code == 0 for ended in ends)
-        await self._report("Succeeded" if is_well else "Failed")
-
-    async def _pull_images(self) -> None:
-        delay_s = _PULL_RETRY_S[0]
-        while True:
-            failing = None
-            for container in self.containers:
-                subject = self.subject(container.name)
-                fault = next(self.world.faults.holding("image-pull-back-off", subject), None)
-                if fault is not None:
-                    failing = container
-                    words = fault.message or f"failed to pull image \"{container.image}\": not found"
-                    container.state.waiting = ("ErrImagePull", words)
-                    await self.tell(self.pod, "Warning", "Failed", words)
-            if failing is None:
-                return
-            await self._report()
-            await asyncio.sleep(delay_s)
-            delay_s = min(delay_s * 2, _PULL_RETRY_S[1])
-            words = f"Back-off pulling image \"{failing.image}\""
-            failing.state.waiting = ("ImagePullBackOff", words)
-            await self.tell(self.pod, "Warning", "BackOff", words)
-            await self._report()
-            await asyncio.sleep(delay_s)
-
-    async def _resolve(self) -> None:
-        """Read what the containers refer to; what is missing may still come."""
-        for container in (*self.init_containers, *self.containers):
-            delay_s = _CONFIG_RETRY_S[0]
-            while True:
-                try:
-                    await container.resolve(self.pod, self._fetch)
-                    break
-                except ConfigProblem as problem:
-                    container.state.waiting = (problem.reason, str(problem))
-                    is_mount = problem.reason == "ContainerCreating"
-                    await self.tell(
-                        self.pod, "Warning", "FailedMount" if is_mount else "Failed", str(problem)
-                    )
-                    await self._report()
-                    await asyncio.sleep(delay_s)
-                    delay_s = min(delay_s * 2, _CONFIG_RETRY_S[1])
-            container.state.waiting = ("ContainerCreating", "")
-
-    async def _fetch(self, plural: str, namespace: str, name: str) -> Json | None:
-        try:
-            return await self.api.call("GET", f"/api/v1/namespaces/{namespace}/{plural}/{name}")
-        except ApiRefusal as refusal:
-            if refusal.status in (403, 404):
-                return None
-            raise
+        await self.report("Succeeded" if is_well else "Failed")
 
     # Ends
 
@@ -248,11 +192,11 @@ class PodRun:
             is_well = all(
                 each.state.ended.code == 0 for each in self.containers if each.state.ended
             )
-            await self._report("Succeeded" if is_well else "Failed")
+            await self.report("Succeeded" if is_well else "Failed")
             return
         await self.tell(self.pod, "Warning", "Evicted", self._eviction)
         disrupted = condition("DisruptionTarget", True, "TerminationByKubelet", self._eviction)
-        await self._report(
+        await self.report(
             "Failed", conditions=(disrupted,), reason="Evicted", message=self._eviction
         )
         self._stop.clear()
@@ -264,7 +208,7 @@ class PodRun:
         for container in self.containers:
             container.state.end(ContainerExit(code=SIGKILL_EXIT, reason="ContainerStatusUnknown"))
         self._is_initialized = True
-        await self._report("Failed")
+        await self.report("Failed")
 
     async def _let_go(self) -> None:
         await self._while_reachable()
@@ -274,7 +218,7 @@ class PodRun:
 
     # Status
 
-    async def _report(
+    async def report(
         self,
         phase: str | None = None,
         *,
@@ -282,6 +226,7 @@ class PodRun:
         reason: str = "",
         message: str = "",
     ) -> None:
+        """Write the pod's status as it is now, once its node is within reach."""
         self._phase = phase or self._phase
         await self._while_reachable()
         status = pod_status(

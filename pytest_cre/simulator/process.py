@@ -11,7 +11,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
@@ -23,6 +23,9 @@ _GRACE_S = 5.0
 _CHUNK_BYTES = 64 * 1024
 _PORT_FLAGS = ("--master-port", "--master_port")
 _NOT_FOUND_EXIT = 127
+# Output of local ranks as it comes. That is the default, but torch 1.13, which Debian 12 has, fails
+# on it under Python 3.11; naming a rank that is not there says the same.
+_AS_IT_COMES = ("-r", "9:1", "-t", "9:1")
 
 # The kernel ends the process when the simulator dies, even by SIGKILL.
 _LEASH = (
@@ -99,7 +102,7 @@ def _local_command(
     words = list(run.call.argv)
     first = words[0].rpartition("/")[2] if words else "true"
     if first == "torchrun":
-        words[:1] = [python, "-m", "torch.distributed.run"]
+        words = [python, "-m", "torch.distributed.run", *_AS_IT_COMES, *_torchrun_words(words[1:])]
     elif re.fullmatch(r"python[0-9.]*", first):
         words[0] = python
     argv = [local.text(word) for word in words]
@@ -122,6 +125,19 @@ def _local_command(
         "HOME": str(root),
         "TMPDIR": str(root),
     }
+
+
+def _torchrun_words(words: Sequence[str]) -> list[str]:
+    """Return arguments with underscores in the options before the script: old versions know no other."""
+    known: list[str] = []
+    for position, word in enumerate(words):
+        if word.endswith(".py"):
+            return [*known, *words[position:]]
+        flag, equals, value = word.partition("=")
+        if flag.startswith("--"):
+            flag = "--" + flag[2:].replace("-", "_")
+        known.append(flag + equals + value)
+    return known
 
 
 class _Localizer:

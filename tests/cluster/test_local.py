@@ -11,7 +11,8 @@ from pytest_cre.errors import ClusterProblem, UsageProblem
 
 SERVER = """
 import os, pathlib, sys
-pathlib.Path(sys.argv[1]).write_text("{}")
+pathlib.Path(sys.argv[1] + ".new").write_text("{}")
+pathlib.Path(sys.argv[1] + ".new").rename(sys.argv[1])
 sys.stdin.buffer.read()
 """
 

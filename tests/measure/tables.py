@@ -77,7 +77,7 @@ def table(
 def stamped(lines: Sequence[str], *, first: int = 0) -> list[str]:
     """Put the kubelet's timestamp before each line, a millisecond apart."""
     return [
-        f"2026-01-05T08:{(first + at) // 60000:02d}:{(first + at) // 1000 % 60:02d}.{(first + at) % 1000:03d}000000Z {line}"
+        f"2026-01-05T00:{(first + at) // 60000:02d}:{(first + at) // 1000 % 60:02d}.{(first + at) % 1000:03d}000000Z {line}"
         for at, line in enumerate(lines)
     ]
 

@@ -16,16 +16,43 @@ def read(*lines, before=20):
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (["node-1: Test NCCL failure all_reduce.cu:44 'unhandled system error / '"], "Test NCCL failure"),
-        ([" .. node-1 pid 77: Test CUDA failure common.cu:99 'an illegal memory access was encountered'"], "Test CUDA failure"),
+        (
+            ["node-1: Test NCCL failure all_reduce.cu:44 'unhandled system error / '"],
+            "Test NCCL failure",
+        ),
+        (
+            [
+                " .. node-1 pid 77: Test CUDA failure common.cu:99 'an illegal memory access was encountered'"
+            ],
+            "Test CUDA failure",
+        ),
         ([IB], "Got completion from peer"),
         (["[0] NCCL WARN NET/OFI Request 0x1 completed with error. RC: 5"], "completed with error"),
-        (["[rank3]:[E105 08:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"], "Watchdog caught"),
-        (["[node-0:77] *** Process received signal ***", "[node-0:77] Signal: Segmentation fault (11)"], "Segmentation fault"),
-        (["mpirun noticed that process rank 3 with PID 0 on node node-1 exited on signal 9 (Killed)."], "exited on signal 9"),
+        (
+            [
+                "[rank3]:[E105 08:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
+            ],
+            "Watchdog caught",
+        ),
+        (
+            [
+                "[node-0:77] *** Process received signal ***",
+                "[node-0:77] Signal: Segmentation fault (11)",
+            ],
+            "Segmentation fault",
+        ),
+        (
+            [
+                "mpirun noticed that process rank 3 with PID 0 on node node-1 exited on signal 9 (Killed)."
+            ],
+            "exited on signal 9",
+        ),
         (["MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD"], "MPI_ABORT"),
         (["srun: error: node-1: task 3: Exited with exit code 2"], "srun: error"),
-        ([*TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"], "CUDA out of memory"),
+        (
+            [*TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"],
+            "CUDA out of memory",
+        ),
         ([*TRACEBACK, "RuntimeError"], "RuntimeError"),
         ([" .. node-1 pid 77: Test failure common.cu:1189"], "Test failure common.cu:1189"),
     ],
@@ -50,12 +77,25 @@ def test_failure_nearest_to_the_cause_is_told_whatever_the_order():
 
 
 def test_last_exception_of_a_chain_is_told():
-    lines = [*TRACEBACK, "KeyError: 'a'", "", "During handling of the above exception, another exception occurred:", "", *TRACEBACK, "ValueError: bad config"]
+    lines = [
+        *TRACEBACK,
+        "KeyError: 'a'",
+        "",
+        "During handling of the above exception, another exception occurred:",
+        "",
+        *TRACEBACK,
+        "ValueError: bad config",
+    ]
     assert read(*lines).bandwidth.failure == "ValueError: bad config"
 
 
 def test_launchers_summary_of_failed_children_is_told_last():
-    lines = [*TRACEBACK, "ValueError: bad", *TRACEBACK, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"]
+    lines = [
+        *TRACEBACK,
+        "ValueError: bad",
+        *TRACEBACK,
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+    ]
     assert read(*lines).bandwidth.failure == "ValueError: bad"
 
 

@@ -22,17 +22,38 @@ def steps(training):
 @pytest.mark.parametrize(
     ("line", "step"),
     [
-        (f" [2026-01-05 08:00:00.5] iteration       10/    1000 | {FIELDS}", (10, 0.2505, None, 2.5)),
+        (
+            f" [2026-01-05 08:00:00.5] iteration       10/    1000 | {FIELDS}",
+            (10, 0.2505, None, 2.5),
+        ),
         (f"[2026-01-05 08:00:00] iteration   10/2000 | {FIELDS}", (10, 0.2505, None, 2.5)),
         (f" iteration 10/ 5000 | {FIELDS}", (10, 0.2505, None, 2.5)),
         (f" iteration=       10/  317892 | {FIELDS}", (10, 0.2505, None, 2.5)),
         (f"iteration 10/infinity | {FIELDS}", (10, 0.2505, None, 2.5)),
-        (" iteration 10/ 99 | elapsed time per iteration (ms): 250.5 | throughput per GPU (TFLOP/s/GPU): 82.4 | loss: 1.5 |", (10, 0.2505, 82.4, 1.5)),
-        (" iteration 10/ 99 | elapsed time per iteration (ms): 250.5 | throughput per GPU (TFLOP/s/GPU): 82.4/83.1 | samples per second: 5 | TFLOPs: 1.0 |", (10, 0.2505, 82.4, None)),
-        (" iteration 10/ 99 | iteration time: 1.250 s samples/sec: 12.0 | TFLOPs: 69.85 |", (10, 1.25, 69.85, None)),
-        (" iteration 10/ 99 | elapsed_time_per_iteration_in_ms=250.5 | lm_loss=2.5 | TFLOPs=41.5 |", (10, 0.2505, 41.5, 2.5)),
-        (" iteration 10/ 99 | consumed samples: 1 | elapsed time per iteration (ms): 25", (10, None, None, None)),
-        (" iteration 10/ 99 | elapsed time per iteration (ms): 250.5 | throughput per GPU (TFLOP/s/GPU): 0.0 | lm loss: nan |", (10, 0.2505, None, None)),
+        (
+            " iteration 10/ 99 | elapsed time per iteration (ms): 250.5 | throughput per GPU (TFLOP/s/GPU): 82.4 | loss: 1.5 |",
+            (10, 0.2505, 82.4, 1.5),
+        ),
+        (
+            " iteration 10/ 99 | elapsed time per iteration (ms): 250.5 | throughput per GPU (TFLOP/s/GPU): 82.4/83.1 | samples per second: 5 | TFLOPs: 1.0 |",
+            (10, 0.2505, 82.4, None),
+        ),
+        (
+            " iteration 10/ 99 | iteration time: 1.250 s samples/sec: 12.0 | TFLOPs: 69.85 |",
+            (10, 1.25, 69.85, None),
+        ),
+        (
+            " iteration 10/ 99 | elapsed_time_per_iteration_in_ms=250.5 | lm_loss=2.5 | TFLOPs=41.5 |",
+            (10, 0.2505, 41.5, 2.5),
+        ),
+        (
+            " iteration 10/ 99 | consumed samples: 1 | elapsed time per iteration (ms): 25",
+            (10, None, None, None),
+        ),
+        (
+            " iteration 10/ 99 | elapsed time per iteration (ms): 250.5 | throughput per GPU (TFLOP/s/GPU): 0.0 | lm loss: nan |",
+            (10, 0.2505, None, None),
+        ),
     ],
 )
 def test_megatron_step_is_read_in_every_dialect(line, step):
@@ -41,7 +62,16 @@ def test_megatron_step_is_read_in_every_dialect(line, step):
     assert training.framework == "megatron-lm"
 
 
-@pytest.mark.parametrize("line", ["iteration 10/", "iteration", "validation iteration 10 of 99", " iteration 10/ 99", "iteration x/ 99 | lm loss: 1 |"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "iteration 10/",
+        "iteration",
+        "validation iteration 10 of 99",
+        " iteration 10/ 99",
+        "iteration x/ 99 | lm loss: 1 |",
+    ],
+)
 def test_torn_megatron_line_is_no_step(line):
     assert measured(text([line])).status == "no-data"
 
@@ -83,7 +113,9 @@ def test_megatron_lifecycle_becomes_checkpoints_and_ends():
 
 def test_megatron_skipped_iterations_are_flagged():
     line = f" [2026-01-05 08:00:00] iteration 10/ 99 | {FIELDS} number of skipped iterations:   2 | number of nan iterations:   0 |"
-    assert "skipped_steps" in read(line, line.replace("10/", "20/").replace("00:00]", "00:09]")).flags
+    assert (
+        "skipped_steps" in read(line, line.replace("10/", "20/").replace("00:00]", "00:09]")).flags
+    )
 
 
 def test_megatron_deepspeed_prints_each_step_once_for_us():
@@ -113,18 +145,31 @@ def test_deepspeed_saves_and_loads_are_read():
         "[2026-01-05 08:00:21,000] [INFO] [logging.py:96:log_dist] [Rank 0] [Torch] Checkpoint global_step20 is about to be saved!",
         "[2026-01-05 08:00:23,500] [INFO] [torch_checkpoint_engine.py:33:commit] [Torch] Checkpoint global_step20 is ready now!",
     )
-    assert [(c.event, c.step) for c in training.checkpoints] == [("load_start", None), ("load_done", 10), ("save_start", 20), ("save_done", 20)]
+    assert [(c.event, c.step) for c in training.checkpoints] == [
+        ("load_start", None),
+        ("load_done", 10),
+        ("save_start", 20),
+        ("save_done", 20),
+    ]
     assert training.checkpoints[-1].duration_s == 2.5
 
 
 def titan(second, message):
-    return f"[rank0]:[titan] 2026-01-05 08:00:{second:06.3f} - root - INFO - {message}".replace(".", ",", 1)
+    return f"[rank0]:[titan] 2026-01-05 08:00:{second:06.3f} - root - INFO - {message}".replace(
+        ".", ",", 1
+    )
 
 
 def test_torchtitan_numbers_lose_padding_commas_and_colours():
     training = read(
-        titan(1, "\x1b[31mstep: 10  \x1b[32mloss:  3.9761  \x1b[38;2;180;60;0mmemory:  1.34GiB(0.96%)  tps: 324,245  tflops: 1,123.21  mfu: 2.35%\x1b[0m"),
-        titan(2, "step: 640/644 = 99.3789%  loss:  6.2116  memory: 87.04GiB(93.48%)  tps: 52,142  mfu: 3.09%  elapsed_time_per_step: 67.0s"),
+        titan(
+            1,
+            "\x1b[31mstep: 10  \x1b[32mloss:  3.9761  \x1b[38;2;180;60;0mmemory:  1.34GiB(0.96%)  tps: 324,245  tflops: 1,123.21  mfu: 2.35%\x1b[0m",
+        ),
+        titan(
+            2,
+            "step: 640/644 = 99.3789%  loss:  6.2116  memory: 87.04GiB(93.48%)  tps: 52,142  mfu: 3.09%  elapsed_time_per_step: 67.0s",
+        ),
     )
     assert training.framework == "torchtitan"
     assert steps(training) == [(10, None, 1123.21, 3.9761), (640, 67.0, None, 6.2116)]
@@ -143,15 +188,31 @@ def test_torchtitan_resume_step_comes_from_where_training_starts():
         titan(40, "step: 120  loss:  3.8  tflops: 23.21"),
         titan(41, "Training completed"),
     )
-    assert [(c.event, c.step) for c in training.checkpoints] == [("load_start", None), ("load_done", 100), ("save_start", 110), ("save_done", None)]
+    assert [(c.event, c.step) for c in training.checkpoints] == [
+        ("load_start", None),
+        ("load_done", 100),
+        ("save_start", 110),
+        ("save_done", None),
+    ]
     assert training.ledger_s["checkpoint_blocking"] == 9.0
     assert training.ledger_s["load"] == 14.0
     assert training.ratios["goodput"] is not None
 
 
-@pytest.mark.parametrize(("words", "is_durable"), [("Finished saving the checkpoint", True), ("Finished saving the checkpoint (or staging if async is enabled)", True), ("Finished staging", False)])
+@pytest.mark.parametrize(
+    ("words", "is_durable"),
+    [
+        ("Finished saving the checkpoint", True),
+        ("Finished saving the checkpoint (or staging if async is enabled)", True),
+        ("Finished staging", False),
+    ],
+)
 def test_torchtitan_staging_is_not_durable(words, is_durable):
-    training = read(titan(1, "step: 10  loss:  3.9"), titan(2, "Saving the checkpoint."), titan(3, f"{words} in 1.00 seconds."))
+    training = read(
+        titan(1, "step: 10  loss:  3.9"),
+        titan(2, "Saving the checkpoint."),
+        titan(3, f"{words} in 1.00 seconds."),
+    )
     assert ("save_done" in [c.event for c in training.checkpoints]) == is_durable
 
 
@@ -182,7 +243,11 @@ def test_maxtext_saves_and_evaluations_are_read():
             ]
         )
     )
-    assert [(c.event, c.step) for c in training.checkpoints] == [("load_done", 0), ("save_start", 0), ("save_done", 1)]
+    assert [(c.event, c.step) for c in training.checkpoints] == [
+        ("load_done", 0),
+        ("save_start", 0),
+        ("save_done", 1),
+    ]
     assert training.ledger_s["eval"] == pytest.approx(0.002)
 
 
@@ -190,19 +255,19 @@ def test_nemo_line_is_read_as_printed():
     training = read(
         *stamped(
             [
-                "[NeMo I 2026-01-05 08:00:00 nemo_logging:393] Application initialized",
+                "[NeMo I 2026-01-05 00:00:00 nemo_logging:393] Application initialized",
                 "Training epoch 0, iteration 0/99 | lr: 1e-06 | global_batch_size: 32 | global_step: 0 | reduced_train_loss: 12.1 | train_step_timing in s: 38.5 | TFLOPS_per_GPU: 4.02e+01",
                 "Training epoch 0, iteration 1/99 | lr: 6e-06 | global_step: 1 | reduced_train_loss: 1.1e+01 | train_step_timing in s: 4.25 | max_memory: 1 | TFLOPS_per_GPU: 501.3",
-                "[NeMo I 2026-01-05 08:00:01 nemo_logging:393] Global Checkpoint Save : Rank: 0 : Iteration: 1 : Start time: 1767600000.500s : Save duration: 4.389s",
-                "[NeMo I 2026-01-05 08:00:09 nemo_logging:393] Async checkpoint save for step 1 (/c/step=0.ckpt) finalized successfully.",
+                "[NeMo I 2026-01-05 00:00:01 nemo_logging:393] Global Checkpoint Save : Rank: 0 : Iteration: 1 : Start time: 1767571200.500s : Save duration: 4.389s",
+                "[NeMo I 2026-01-05 00:00:09 nemo_logging:393] Async checkpoint save for step 1 (/c/step=0.ckpt) finalized successfully.",
             ]
         )
     )
     assert training.framework == "nemo"
     assert steps(training) == [(0, 38.5, 40.2, 12.1), (1, 4.25, 501.3, 11.0)]
     assert [(c.event, c.step, c.time_ns) for c in training.checkpoints] == [
-        ("save_start", 1, 1_767_600_000_500_000_000),
-        ("save_done", 1, parse_rfc3339("2026-01-05T08:00:09Z")),
+        ("save_start", 1, 1_767_571_200_500_000_000),
+        ("save_done", 1, parse_rfc3339("2026-01-05T00:00:09Z")),
     ]
 
 
@@ -259,7 +324,10 @@ def test_huggingface_lines_without_a_bar_are_counted_and_flagged():
         ("Training epoch 0, iteration 1/99 | global_step: 1 | reduced_train_loss: 1.1", "nemo"),
         (titan(1, "step: 10  loss:  3.9"), "torchtitan"),
         ("completed step: 3, seconds: 1.0, TFLOP/s/device: 1.0, loss: 9", "maxtext"),
-        ("[2026-01-05 08:00:20,100] [INFO] epoch=0/micro_step=20/global_step=20, RunningAvgSamplesPerSec=58.7", "deepspeed"),
+        (
+            "[2026-01-05 08:00:20,100] [INFO] epoch=0/micro_step=20/global_step=20, RunningAvgSamplesPerSec=58.7",
+            "deepspeed",
+        ),
         ("{'loss': 2.31, 'learning_rate': 1e-05, 'epoch': 0.01}", "hf"),
         ("Epoch 0:  40%|### | 40/100 [00:20<00:30,  2.00it/s, loss=1.0]", "lightning"),
     ],

@@ -28,6 +28,9 @@ def order_of(ratios):
 @given(plans)
 def test_ledger_of_any_history_is_what_counting_step_by_step_gives(plan):
     told = Told(plan)
+    # A log that never confirms a save has a rule of its own.
+    kinds = {event.kind for event in told.events}
+    assume("save_commit" in kinds or "save_start" not in kinds)
     run = told.account()
     assert nonzero(run) == told.ledger_ns()
     assert sum(run.ledger_ns.values()) == run.window_ns == told.now * MILLISECOND

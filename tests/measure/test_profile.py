@@ -34,7 +34,9 @@ def run_lines(kubelet=False):
 
 
 def own(**patterns):
-    return LogProfile(name="own", patterns={name: EventPattern(regex=regex) for name, regex in patterns.items()})
+    return LogProfile(
+        name="own", patterns={name: EventPattern(regex=regex) for name, regex in patterns.items()}
+    )
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -55,12 +57,27 @@ def test_shipped_profile_reads_its_own_examples(name):
 @pytest.mark.parametrize(
     ("line", "row"),
     [
-        ("           8             2     float     sum      -1    58.31    0.00    0.00       0    58.40    0.00    0.00       0", (8, 0.0, 0.0)),
-        ("  17179869184    4294967296     float     sum      -1  36065.1  476.36  922.94       0  36071.8  476.27  922.77       0", (17179869184, 476.36, 922.94)),
-        ("   1048576     262144     float    none      -1    70.00   14.97   28.07       0    70.00   14.97   28.07       0", (1048576, 14.97, 28.07)),
+        (
+            "           8             2     float     sum      -1    58.31    0.00    0.00       0    58.40    0.00    0.00       0",
+            (8, 0.0, 0.0),
+        ),
+        (
+            "  17179869184    4294967296     float     sum      -1  36065.1  476.36  922.94       0  36071.8  476.27  922.77       0",
+            (17179869184, 476.36, 922.94),
+        ),
+        (
+            "   1048576     262144     float    none      -1    70.00   14.97   28.07       0    70.00   14.97   28.07       0",
+            (1048576, 14.97, 28.07),
+        ),
         ("   1048576     262144     float     sum      -1    70.00   1.4.9   28.07       0", None),
-        ("   1073741824     268435456     float     sum      -1  1558.51   6e+06    0.00       0", None),
-        ("#       size         count      type   redop    root     time   algbw   busbw  #wrong", None),
+        (
+            "   1073741824     268435456     float     sum      -1  1558.51   6e+06    0.00       0",
+            None,
+        ),
+        (
+            "#       size         count      type   redop    root     time   algbw   busbw  #wrong",
+            None,
+        ),
         ("# Avg bus bandwidth    : 28.07", None),
     ],
 )
@@ -70,17 +87,32 @@ def test_upstreams_row_pattern_gives_upstreams_rows(line, row):
 
 @pytest.mark.parametrize(
     ("unit", "value", "seconds"),
-    [("ms", "132563.1", 132.5631), ("us", "2500000", 2.5), ("s", "2.5", 2.5), ("ms", "0", None), ("s", "1e1", 10.0), ("s", "1.5abc", None), ("s", "1e999", None), ("s", " 2.5 ", 2.5)],
+    [
+        ("ms", "132563.1", 132.5631),
+        ("us", "2500000", 2.5),
+        ("s", "2.5", 2.5),
+        ("ms", "0", None),
+        ("s", "1e1", 10.0),
+        ("s", "1.5abc", None),
+        ("s", "1e999", None),
+        ("s", " 2.5 ", 2.5),
+    ],
 )
 def test_durations_follow_their_unit(unit, value, seconds):
-    pattern = EventPattern(regex=r"step (?P<globalStep>\d+) took (?P<stepTiming>[^;]*);", units={"stepTiming": unit})
-    found = CompiledProfile(LogProfile(name="own", patterns={"trainingStep": pattern})).read(f"step 5 took {value};".encode())
+    pattern = EventPattern(
+        regex=r"step (?P<globalStep>\d+) took (?P<stepTiming>[^;]*);", units={"stepTiming": unit}
+    )
+    found = CompiledProfile(LogProfile(name="own", patterns={"trainingStep": pattern})).read(
+        f"step 5 took {value};".encode()
+    )
     assert found.step == 5
     assert found.seconds == (None if seconds is None else pytest.approx(seconds))
 
 
 def test_throughput_column_is_optional_for_bridge_only():
-    assert CompiledProfile(SHIPPED["megatron-bridge"]).read(BRIDGE_LINE.encode()).seconds == pytest.approx(26.3331)
+    assert CompiledProfile(SHIPPED["megatron-bridge"]).read(
+        BRIDGE_LINE.encode()
+    ).seconds == pytest.approx(26.3331)
     assert CompiledProfile(SHIPPED["megatron-training"]).read(BRIDGE_LINE.encode()) is None
 
 
@@ -114,9 +146,15 @@ def test_save_and_done_lines_of_a_profile_make_a_pair_with_its_duration():
         ),
         profile=profile,
     ).training
-    assert [(s.step, s.tflops_per_gpu, s.loss) for s in training.steps] == [(1, 138.5, 12.18472), (2, 140.0, 11.0)]
+    assert [(s.step, s.tflops_per_gpu, s.loss) for s in training.steps] == [
+        (1, 138.5, 12.18472),
+        (2, 140.0, 11.0),
+    ]
     assert [s.step_time_s for s in training.steps] == pytest.approx([132.5631, 5.0])
-    assert [(c.event, c.step) for c in training.checkpoints] == [("save_start", 100), ("save_done", 100)]
+    assert [(c.event, c.step) for c in training.checkpoints] == [
+        ("save_start", 100),
+        ("save_done", 100),
+    ]
     assert training.checkpoints[1].duration_s == pytest.approx(361.44602)
 
 
@@ -134,7 +172,9 @@ def test_start_pattern_does_not_take_the_line_from_other_patterns():
 
 
 def test_lines_marked_as_warmup_leave_averages():
-    profile = own(trainingStep=r"step (?P<globalStep>\d+): (?P<stepTiming>[\d.]+)", warmupStep="WARMUP")
+    profile = own(
+        trainingStep=r"step (?P<globalStep>\d+): (?P<stepTiming>[\d.]+)", warmupStep="WARMUP"
+    )
     lines = ["step 1: 30 WARMUP", "step 2: 20 WARMUP", "step 3: 4", "step 4: 6"]
     log = text(f"2026-01-05T08:00:{10 * at:02d}Z {line}" for at, line in enumerate(lines))
     assert measured(log, profile=profile).training.summary.avg_step_time_s == 5.0
@@ -148,10 +188,20 @@ def test_pattern_that_re2_refuses_or_that_matches_nothing_is_a_mistake(regex):
 
 @pytest.mark.parametrize(
     "regex",
-    [r"^s=(?P<globalStep>\d+)", r"(?i)S=(?P<globalStep>\d+)$", r"\bs=(?P<globalStep>\d+)\b", r"(?s)s=.*?(?P<globalStep>\d+)", r"s=\s*(?P<globalStep>\d+)[^x]*", r"é?s=(?P<globalStep>\d+)"],
+    [
+        r"^s=(?P<globalStep>\d+)",
+        r"(?i)S=(?P<globalStep>\d+)$",
+        r"\bs=(?P<globalStep>\d+)\b",
+        r"(?s)s=.*?(?P<globalStep>\d+)",
+        r"s=\s*(?P<globalStep>\d+)[^x]*",
+        r"é?s=(?P<globalStep>\d+)",
+    ],
 )
 def test_pattern_finds_the_same_lines_in_blocks_as_line_by_line(regex):
-    lines = [f"2026-01-05T08:00:{at % 60:02d}Z {'s' if at % 7 == 0 else 'x'}={at} é\xff" for at in range(900)]
+    lines = [
+        f"2026-01-05T08:00:{at % 60:02d}Z {'s' if at % 7 == 0 else 'x'}={at} é\xff"
+        for at in range(900)
+    ]
     log = "".join(f"{line}\n" for line in lines).encode("latin-1")
     profile = own(trainingStep=regex)
     found = measured(log, profile=profile)

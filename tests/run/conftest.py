@@ -259,9 +259,7 @@ class FakeClient:
 
         return self._retried("get", kind.kind, name, do)
 
-    def list(
-        self, kind, *, namespace=None, label_selector="", field_selector="", all_namespaces=False
-    ):
+    def list(self, kind, *, label_selector="", **_):
         def do():
             matches = parse_selector(label_selector).matches
             with self.cluster.lock:

@@ -244,6 +244,29 @@ def test_pod_deleted_by_somebody_else_is_told(cluster, run, later):
     assert group.pods[0].phase == "Running"  # as last seen
 
 
+def test_pod_deleted_by_somebody_else_explains_the_failure_of_the_others(cluster, run, later):
+    def play(fake, job):
+        first, second = running_pair(fake, job)
+
+        def kill():
+            first["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            fake.put(first)
+
+        def finish():
+            fake.end_pod(first, exit_code=143)
+            fake.end_pod(second, exit_code=1)
+            fake.end_job(job, "Failed", "BackoffLimitExceeded")
+
+        later(0.05, kill)
+        later(0.15, finish)
+
+    cluster.on_job = play
+    (group,) = run().groups
+
+    assert group.problems[0].code == "pod-deleted"
+    assert group.problems[0].node == "n1"
+
+
 @pytest.mark.parametrize("how", ["not-ready", "deleted"])
 def test_lost_node_is_named_and_never_a_failure_of_the_workload(cluster, run, later, how):
     def lose(fake):

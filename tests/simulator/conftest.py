@@ -90,7 +90,9 @@ class Machines:
                         "name": "main",
                         "image": "x",
                         "command": words,
-                        "env": [{"name": name, "value": value} for name, value in dict(env).items()],
+                        "env": [
+                            {"name": name, "value": value} for name, value in dict(env).items()
+                        ],
                         "resources": {"limits": {"nvidia.com/gpu": "8"}},
                         "volumeMounts": [{"name": "files", "mountPath": "/cre"}] if files else [],
                     }
@@ -103,8 +105,15 @@ class Machines:
         names = sorted(world.nodes)[:count]
         return [
             self.pod(
-                ["torchrun", f"--nnodes={len(names)}", "--nproc-per-node=8", f"--node-rank={index}"]
-                + [f"--master-addr={job}-0.{job}", "--master-port=29500", *script.split()],
+                [
+                    "torchrun",
+                    f"--nnodes={len(names)}",
+                    "--nproc-per-node=8",
+                    f"--node-rank={index}",
+                    f"--master-addr={job}-0.{job}",
+                    "--master-port=29500",
+                    *script.split(),
+                ],
                 node=name,
                 index=index,
                 job=job,

@@ -23,7 +23,9 @@ def call(container, volumes=(), **metadata):
         return OBJECTS.get((plural, name))
 
     return asyncio.run(
-        resolve_call(pod, {"name": "main", **container}, pod_ip="10.0.0.1", host_ip="127.0.0.1", fetch=fetch)
+        resolve_call(
+            pod, {"name": "main", **container}, pod_ip="10.0.0.1", host_ip="127.0.0.1", fetch=fetch
+        )
     )
 
 
@@ -92,7 +94,10 @@ def test_call_mounts_config_maps_as_files():
 
 def test_call_mounts_one_key_by_sub_path_and_chosen_items():
     volumes = [
-        {"name": "s", "configMap": {"name": "scripts", "items": [{"key": "a.py", "path": "x/y.py"}]}},
+        {
+            "name": "s",
+            "configMap": {"name": "scripts", "items": [{"key": "a.py", "path": "x/y.py"}]},
+        },
         {"name": "t", "configMap": {"name": "scripts"}},
     ]
     mounts = [
@@ -123,7 +128,12 @@ def test_call_with_optional_missing_config_map_goes_on():
 
 def test_call_knows_which_volume_holds_a_path():
     result = call(
-        {"volumeMounts": [{"name": "c", "mountPath": "/checkpoints/"}, {"name": "e", "mountPath": "/tmp"}]},
+        {
+            "volumeMounts": [
+                {"name": "c", "mountPath": "/checkpoints/"},
+                {"name": "e", "mountPath": "/tmp"},
+            ]
+        },
         [
             {"name": "c", "persistentVolumeClaim": {"claimName": "pvc"}},
             {"name": "e", "emptyDir": {}},

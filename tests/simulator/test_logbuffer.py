@@ -49,7 +49,8 @@ def test_log_with_timestamps_has_nine_digits_before_each_line():
 
 
 @pytest.mark.parametrize(
-    ("length", "records"), [(RECORD_BYTES - 1, 1), (RECORD_BYTES, 1), (RECORD_BYTES + 1, 2), (40000, 3)]
+    ("length", "records"),
+    [(RECORD_BYTES - 1, 1), (RECORD_BYTES, 1), (RECORD_BYTES + 1, 2), (40000, 3)],
 )
 def test_log_splits_long_lines_into_records(length, records):
     log = buffer()
@@ -65,7 +66,9 @@ def test_log_since_a_time_leaves_out_what_is_older():
     assert read(log, since_ns=(1_700_000_000 + 1) * SECOND_NS) == b"b\nc\n"
 
 
-@pytest.mark.parametrize(("lines", "text"), [(0, b""), (1, b"c\n"), (2, b"b\nc\n"), (9, b"a\nb\nc\n")])
+@pytest.mark.parametrize(
+    ("lines", "text"), [(0, b""), (1, b"c\n"), (2, b"b\nc\n"), (9, b"a\nb\nc\n")]
+)
 def test_log_tail_gives_the_last_lines(lines, text):
     log = buffer()
     log.write(b"a\nb\nc\n")
@@ -88,19 +91,16 @@ def test_log_rotation_serves_the_current_file_only():
 def test_log_follower_sees_what_rotation_takes_from_new_readers():
     async def scene():
         log = buffer(rotation_bytes=40)
-        pieces = []
 
         async def follow():
-            async for piece in log.read(LogOptions(is_following=True)):
-                pieces.append(piece)
+            return b"".join([piece async for piece in log.read(LogOptions(is_following=True))])
 
         follower = asyncio.create_task(follow())
         for number in range(10):
             log.write(b"line %05d\n" % number)
             await asyncio.sleep(0)
         log.close()
-        await follower
-        return b"".join(pieces)
+        return await follower
 
     assert asyncio.run(scene()) == b"".join(b"line %05d\n" % number for number in range(10))
 

@@ -1,5 +1,6 @@
 import re
 from datetime import datetime
+from itertools import pairwise
 
 import pytest
 
@@ -13,12 +14,17 @@ QUICK = "extends: h100-2\nhardware: {h100: {stepTimeS: 0.004}}\n"
 
 
 def train(machines, train_words, world, *more, **how):
-    script = f"/opt/pretrain_gpt.py {train_words} --train-iters=20 --log-interval=5 {' '.join(more)}"
+    script = (
+        f"/opt/pretrain_gpt.py {train_words} --train-iters=20 --log-interval=5 {' '.join(more)}"
+    )
     return machines.play(world, machines.torchrun(world, script, **how))
 
 
 def steps(played):
-    return [(int(number), float(ms), float(tflops)) for _, number, _, _, ms, tflops, _, _ in STEP.findall(played.text)]
+    return [
+        (int(number), float(ms), float(tflops))
+        for _, number, _, _, ms, tflops, _, _ in STEP.findall(played.text)
+    ]
 
 
 def test_training_writes_lifecycle_on_rank_zero_and_steps_on_the_last(machines, train_words):
@@ -52,7 +58,7 @@ def test_training_timestamps_agree_with_step_times(machines, train_words):
     world = machines.world("extends: h100-2\nhardware: {h100: {stepTimeS: 0.02, noiseRatio: 0}}\n")
     last = train(machines, train_words, world)[-1]
     times = [datetime.fromisoformat(found[0]) for found in STEP.findall(last.text)]
-    spans = [(later - earlier).total_seconds() for earlier, later in zip(times[1:], times[2:], strict=False)]
+    spans = [(later - earlier).total_seconds() for earlier, later in pairwise(times[1:])]
     # Wake-ups may come late on a busy machine, but they do not add up.
     assert sum(spans) == pytest.approx(0.3, abs=0.1)
 
@@ -66,7 +72,9 @@ def test_training_batches_follow_the_arguments(machines, train_words):
 
 
 def test_training_of_one_straggler_is_slow_for_all(machines, train_words):
-    world = machines.world(f"{QUICK}faults: [{{match: {{node: h100-1}}, action: straggler, factor: 2}}]")
+    world = machines.world(
+        f"{QUICK}faults: [{{match: {{node: h100-1}}, action: straggler, factor: 2}}]"
+    )
     last = train(machines, train_words, world)[-1]
     assert steps(last)[-1][1] == pytest.approx(8.0, abs=0.2)
     assert steps(last)[-1][2] == pytest.approx(270, rel=0.02)
@@ -75,8 +83,12 @@ def test_training_of_one_straggler_is_slow_for_all(machines, train_words):
 def test_training_saves_at_its_interval_and_at_the_end(machines, train_words):
     world = machines.world(QUICK)
     first, _ = train(machines, train_words, world, "--save=/c --save-interval=8")
-    begun = re.findall(r"\[.+\] saving checkpoint at iteration +(\d+) to /c in torch_dist", first.text)
-    done = re.findall(r"successfully saved checkpoint from iteration +(\d+) to /c \[ t 1/1, p 1/1 \]", first.text)
+    begun = re.findall(
+        r"\[.+\] saving checkpoint at iteration +(\d+) to /c in torch_dist", first.text
+    )
+    done = re.findall(
+        r"successfully saved checkpoint from iteration +(\d+) to /c \[ t 1/1, p 1/1 \]", first.text
+    )
     assert begun == done == ["8", "16", "20"]
 
 
@@ -105,7 +117,7 @@ def test_training_after_a_crash_resumes_from_the_last_checkpoint(machines, train
 
 def test_training_of_another_job_finds_no_checkpoint_without_a_volume(machines, train_words):
     world = machines.world(QUICK)
-    saving = "--save=/c --load=/c --save-interval=5"
+    saving = "--save=/c --load=/c --save-interval=20"
     train(machines, train_words, world, saving, owner="job-1")
     first, _ = train(machines, train_words, world, saving, owner="job-2")
     assert "will start from random" in first.text

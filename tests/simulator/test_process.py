@@ -4,9 +4,7 @@ import time
 
 import pytest
 
-SCENARIO = (
-    "extends: h100-2\nprocesses: [{{match: {{namespace: default}}, python: {python}}}]\n"
-)
+SCENARIO = "extends: h100-2\nprocesses: [{{match: {{namespace: default}}, python: {python}}}]\n"
 
 
 def play(machines, words, files=(), **how):
@@ -17,7 +15,9 @@ def play(machines, words, files=(), **how):
 
 def test_process_runs_for_real_with_its_files_and_environment(machines):
     script = "import os, sys\nprint(os.environ['A'], sys.argv[1])\nsys.exit(5)\n"
-    played = play(machines, ["python3", "/cre/a.py", "word"], {"a.py": script}.items(), env={"A": "1"})
+    played = play(
+        machines, ["python3", "/cre/a.py", "word"], {"a.py": script}.items(), env={"A": "1"}
+    )
     assert (played.code, played.text) == (5, "1 word\n")
 
 
@@ -48,7 +48,9 @@ def test_process_ends_with_all_it_started_when_its_container_does(machines):
         SCENARIO.format(python=sys.executable)
         + "faults: [{action: crash, exitCode: 9, after: {seconds: 0.6}}]\n"
     )
-    script = "import os, time\nchild = os.fork()\nif child: print(child, flush=True)\ntime.sleep(60)\n"
+    script = (
+        "import os, time\nchild = os.fork()\nif child: print(child, flush=True)\ntime.sleep(60)\n"
+    )
     pod = machines.pod(["python3", "/cre/a.py"], node="h100-0", index=0, files=["a.py"])
     played = machines.play(world, [pod], {"a.py": script})[0]
     assert played.code == 9
@@ -74,3 +76,14 @@ def test_process_files_stay_in_their_folder(machines, name):
     played = play(machines, ["python3", "/cre/a.py"], {"a.py": script, name: "x"}.items())
     assert played.text == "ran\n"
     assert not (machines.folder.parent / "out.py").exists()
+
+
+def test_process_of_torchrun_gets_options_that_every_version_knows(machines, tmp_path):
+    package = tmp_path / "torch" / "distributed"
+    package.mkdir(parents=True)
+    (package / "run.py").write_text("import sys\nprint(*sys.argv[1:])\n")
+    words = ["torchrun", "--nproc-per-node=1", "--node-rank", "0", "/cre/a.py", "--log-dir=x"]
+    played = play(machines, words, {"a.py": ""}.items(), env={"PYTHONPATH": str(tmp_path)})
+    first, rank, zero, script, own = played.text.split()[4:]
+    assert (first, rank, zero, own) == ("--nproc_per_node=1", "--node_rank", "0", "--log-dir=x")
+    assert script.endswith("/cre/a.py")

@@ -21,7 +21,11 @@ def test_plain_log_is_replayed_byte_for_byte(tmp_path, data):
 
 
 def test_recording_with_times_is_sorted_by_them(tmp_path):
-    lines = [HEADER, '{"offset_ms": 20, "text": "b"}', '{"offset_ms": 5, "stream": "stderr", "text": "a"}']
+    lines = [
+        HEADER,
+        '{"offset_ms": 20, "text": "b"}',
+        '{"offset_ms": 5, "stream": "stderr", "text": "a"}',
+    ]
     recording = load_recording(write(tmp_path, "\n".join(lines).encode()))
     assert [(each.offset_s, each.stream, each.data) for each in recording.outputs] == [
         (0.005, "stderr", b"a\n"),

@@ -47,7 +47,9 @@ def test_racks_are_nvlink_domains_and_clique_labels():
 
 
 def test_unknown_scenario_names_the_choices_in_one_line():
-    with pytest.raises(ValueError, match="'h200' is unknown; choices: .*h100-8.*YAML file") as problem:
+    with pytest.raises(
+        ValueError, match=r"'h200' is unknown; choices: .*h100-8.*YAML file"
+    ) as problem:
         load_scenario("h200")
     assert "\n" not in str(problem.value)
 
@@ -71,7 +73,7 @@ def test_scenario_adds_its_faults_to_those_of_its_base(tmp_path):
 def test_scenario_changes_a_gpu_model_and_keeps_the_rest_of_it(tmp_path):
     text = "extends: h100-2\nhardware: {h100: {tflopsPerGpu: 600}}\n"
     model = load(tmp_path, text).nodes[0].model
-    assert (model.tflops_per_gpu, model.network_gbs, model.nvlink_busbw_gbs) == (600, 26, 480)
+    assert (model.tflops_per_gpu, model.network_gbs, model.nvlink_busbw_gbs) == (600, 25, 480)
 
 
 def test_scenario_with_own_nodes_has_their_labels_and_taints(tmp_path):
@@ -112,11 +114,17 @@ def test_scenario_extends_a_file_beside_it(tmp_path):
         ("extends: h100-2\nfaults: [{action: straggler, factor: 2, after: {step: 1}}]", "seconds"),
         ("extends: h100-2\nfaults: [{action: hang, after: {step: 1, size: 8}}]", "exactly one"),
         ("extends: h100-2\nfaults: [{action: hang, after: {size: 8X}}]", "must be a size"),
-        ("nodes: [{name: a, gpu: h300}]", "mine.yaml:1:24: GPU model 'h300' is unknown; choices: gb200, h100"),
+        (
+            "nodes: [{name: a, gpu: h300}]",
+            "mine.yaml:1:24: GPU model 'h300' is unknown; choices: gb200, h100",
+        ),
         ("nodes: [{name: A_b, gpu: h100}]", "must be a node name"),
         ("nodes: [{name: a, count: 2, gpu: h100}]", "must hold {index}"),
         ("nodes: [{name: a, gpu: h100}, {name: a, gpu: h100}]", "node 'a' is there twice"),
-        ("nodes: [{name: a, gpu: x}]\nhardware: {x: {product: X}}", "new GPU model 'x' needs device"),
+        (
+            "nodes: [{name: a, gpu: x}]\nhardware: {x: {product: X}}",
+            "new GPU model 'x' needs device",
+        ),
         ("extends: h100-2\nhardware: {h100: {networkGbs: -1}}", "mine.yaml:2:31: "),
         ("extends: h100-2\nrecordings: [{match: {}, file: none.log}]", "cannot be read"),
         (

@@ -27,7 +27,9 @@ def test_shell_runs_simple_scripts(machines, script, code, text):
 
 def test_shell_runs_a_mounted_script_that_launches_a_program(machines):
     world = machines.world("extends: h100-2")
-    script = "set -ex\nexport NCCL_DEBUG=INFO\nSIZE=1M\nall_reduce_perf -b $SIZE -e ${SIZE} \\\n  -g 8\n"
+    script = (
+        "set -ex\nexport NCCL_DEBUG=INFO\nSIZE=1M\nall_reduce_perf -b $SIZE -e ${SIZE} \\\n  -g 8\n"
+    )
     pod = machines.pod(["bash", "/cre/run.sh"], node="h100-0", files=["run.sh"])
     played = machines.play(world, [pod], {"run.sh": script})[0]
     assert played.code == 0

@@ -11,7 +11,7 @@ from pytest_cre.simulator.generators.table import (
     planned_sizes,
     print_table,
 )
-from pytest_cre.simulator.generators.team import Team, run_team
+from pytest_cre.simulator.generators.team import Team, run_torch
 from pytest_cre.simulator.hardware import SHARED
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def generate(run: "ContainerRun", launch: Launch) -> int:
             return ending.code
         return await print_table(team, plan)
 
-    return await run_team(run, launch, drive)
+    return await run_torch(run, launch, drive)
 
 
 def plan_of(argv: tuple[str, ...], ranks: int) -> TablePlan:
