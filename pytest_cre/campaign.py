@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 30.0
 INTERRUPT_PATIENCE_S = 10.0
 SWEEP_PATIENCE_S = 10.0
+SWEEP_RETRY_S = 4.0
 
 Manifests = list[dict[str, object]]
 
@@ -176,11 +177,18 @@ class Campaign:
         )
         plan = _modified(plan, modify)
         holder = f"{self.run_id}-{os.getpid()}"
-        with held_lease(self.client, self.run_id, holder, stop=stop, on_wait=self._news.put):
+        with held_lease(
+            self.client, self.run_id, holder, stop=stop, on_wait=self._news.put
+        ) as lease:
             evidence = run_workflow(
                 plan, self.client, ledger=self.ledger, stop=stop, keep=self._keeps
             )
         self._save(evidence)
+        if lease.is_lost:
+            raise ClusterProblem(
+                f"{self.client.server}: the lease was lost while {case.entry.name} ran, so another "
+                "run may have shared the nodes; its figures mean nothing"
+            )
         return evidence
 
     @property
@@ -226,7 +234,9 @@ class Campaign:
             return ()
         from pytest_cre.run.cleanup import sweep
 
-        swept = sweep(self.client, self.run_id, [self._ledger.path], patience_s=SWEEP_PATIENCE_S)
+        # Short: after Ctrl-C a person waits, and CI systems kill what takes long.
+        client = self.client.with_retry(replace(self.client.retry, budget_s=SWEEP_RETRY_S))
+        swept = sweep(client, self.run_id, [self._ledger.path], patience_s=SWEEP_PATIENCE_S)
         self._ledger.close(forget=not swept.leftovers and swept.problem is None)
         self._ledger = None
         return swept.leftovers

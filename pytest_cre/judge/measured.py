@@ -97,7 +97,7 @@ def _missing_words(
     if measurement.bandwidth is not None:
         told = _planned_words(measurement.bandwidth, evidence, entry)
     for code in measurement.reasons:
-        if code not in FAILED | NOTED:
+        if code not in FAILED and code not in NOTED:
             told.setdefault(code, reason_words(code))
     if measurement.status == "no-data" or measurement.kind == "none":
         told = told or {"no-data": reason_words("no-data")}

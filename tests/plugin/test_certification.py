@@ -124,7 +124,9 @@ def test_three_files_agree_number_by_number(healthy):
 
 def test_junit_class_names_are_those_of_the_suites(healthy):
     names = {
-        case.classname for suite in JUnitXml.fromfile(str(healthy.folder / "r.xml")) for case in suite
+        case.classname
+        for suite in JUnitXml.fromfile(str(healthy.folder / "r.xml"))
+        for case in suite
     }
 
     assert names == {"suites.test_communication", "suites.test_training"}

@@ -57,7 +57,11 @@ def test_suites_not_asked_for_stay_out(arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("suites",), ("suites/test_communication.py",), ("-m", "certification", "-o", "testpaths=suites")],
+    [
+        ("suites",),
+        ("suites/test_communication.py",),
+        ("-m", "certification", "-o", "testpaths=suites"),
+    ],
     ids=["folder", "file", "marker"],
 )
 def test_suites_asked_for_come_in(arguments):
