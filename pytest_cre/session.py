@@ -356,10 +356,8 @@ class CertificationSession:
             return
         self.report = self.campaign.conclude(tuple(self.reports.values()), self.planned)
         self._write_files(self.report)
-        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            only_ours = session.testsfailed == 0 or self.report.result != "PASSED"
-            if only_ours:
-                session.exitstatus = self.report.exit_code
+        if session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = self.report.exit_code
 
     def write_summary(self, terminal: pytest.TerminalReporter) -> None:
         """Write the certification's own section of the terminal summary."""
