@@ -8,7 +8,7 @@ from pytest_cre.catalog.limit import UNITS, Limit
 from pytest_cre.evidence.model import GroupEvidence
 from pytest_cre.judge.figures import busbw_by_size, figures_of, measured_metrics
 from pytest_cre.judge.limits import fabric_of
-from pytest_cre.judge.measured import measurement_finding
+from pytest_cre.judge.measured import measurement_finding, wrong_words
 from pytest_cre.judge.problems import Finding, evidence_finding
 from pytest_cre.judge.run import MissingLimit, worst
 from pytest_cre.judge.verdict import WORST_FIRST, Check, Code, GroupVerdict
@@ -42,7 +42,9 @@ def judge_group(
     expects: the kind of measurement and the collective. A number equal to its limit meets it.
     """
     finding = _joined(
-        evidence_finding(evidence), measurement_finding(measurement, evidence, entry, limits)
+        evidence_finding(evidence),
+        measurement_finding(measurement, evidence, entry, limits),
+        wrong_words(measurement),
     )
     checks = _limit_checks(limits, measurement) or _bare_checks(measurement, missing)
     reasons = list(finding.reasons)
@@ -67,7 +69,7 @@ def judge_group(
     )
 
 
-def _joined(evidence: Finding, measured: Finding) -> Finding:
+def _joined(evidence: Finding, measured: Finding, wrong: Sequence[str]) -> Finding:
     """Return one finding of two: the evidence's verdict stands above the measurement's.
 
     Wrong values are told first where the workload failed, for they are why, and last where the
@@ -78,9 +80,12 @@ def _joined(evidence: Finding, measured: Finding) -> Finding:
         return Finding(code=measured.code, reasons=measured.reasons, warnings=warnings)
     reasons = evidence.reasons
     if measured.code == "fail" and evidence.code == "fail":
-        # That the Job failed is told better by the evidence, with pod, node and exit code.
-        causes = [each for each in measured.reasons if each != reason_words("job-failed")]
-        reasons = (*causes, *reasons)
+        # That the Job failed is told better by the evidence, with pod, node and exit code; what is
+        # missing of the log is a consequence.
+        told_better = reason_words("job-failed")
+        causes = [each for each in measured.reasons if each in wrong and each != told_better]
+        rest = [each for each in measured.reasons if each not in wrong]
+        reasons = (*causes, *reasons, *rest)
     elif measured.code == "fail" and evidence.code == "inconclusive":
         reasons = (*reasons, *measured.reasons)
     return Finding(code=evidence.code, reasons=reasons, warnings=warnings)

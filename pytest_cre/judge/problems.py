@@ -11,6 +11,7 @@ LOST = frozenset({"interrupted", "pod-evicted", "pod-deleted", "node-unreachable
 NEVER_RAN = ("unschedulable", "image-pull", "config-error", "start-timeout")
 FAILED = ("run-timeout", "job-failed", "pod-failed")
 LOG = frozenset({"log-gap", "log-incomplete", "log-unavailable"})
+LAST_LINE_SHOWN = 160
 _KNOWN = {"api-error", *LOST, *NEVER_RAN, *FAILED, *LOG}
 
 
@@ -61,7 +62,9 @@ def evidence_finding(evidence: GroupEvidence) -> Finding:
 def pod_words(pod: PodFacts) -> str:
     """Return how a pod ended: name, node, exit code, signal, the kubelet's words."""
     where = f"pod {pod.name} on node {pod.node}" if pod.node else f"pod {pod.name}"
-    why = ": ".join(part for part in (pod.reason, pod.message.strip()) if part)
+    # The message may be the last 2 KiB of the log: its last line tells the end.
+    last = pod.message.strip().rpartition("\n")[2][:LAST_LINE_SHOWN]
+    why = ": ".join(part for part in (pod.reason, last) if part)
     if pod.exit_code is None:
         return f"{where} failed" + (f" ({why})" if why else "")
     return f"{where} ended with exit code {pod.exit_code}{_signal(pod.exit_code)}" + (

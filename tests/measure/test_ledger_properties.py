@@ -12,7 +12,7 @@ from pytest_cre.measure.events import KIND_RANK, StepRun, TrainingEvent
 from pytest_cre.measure.goodput import account, rolling_windows, window_ratios
 from tests.measure.generated import MILLISECOND, Life, Move, Plan, Told, plans, shares
 
-quick = settings(derandomize=True, deadline=None, max_examples=20, database=None)
+quick = settings(derandomize=True, deadline=None, max_examples=12, database=None)
 
 
 def nonzero(run):
@@ -383,7 +383,7 @@ any_events = st.lists(
 )
 
 
-@settings(quick, max_examples=150)
+@settings(quick, max_examples=80)
 @given(
     any_events,
     st.sampled_from((None, True, False)),
