@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 SECOND_NS = 1_000_000_000
+YEARS = range(1970, 2200)  # what 64 bits of nanoseconds hold, with room for differences
 MINUTE_NS = 60 * SECOND_NS
 
 RFC3339 = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
@@ -80,6 +81,8 @@ def _minute_ns(text: bytes) -> int | None:
     if found is None:
         return None
     year, month, day, hour, minute = (int(part) for part in found.groups())
+    if year not in YEARS:
+        return None
     try:
         at = datetime(year, month, day, hour, minute, tzinfo=UTC)
     except ValueError:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_cre.evidence.model import LogStream
 from pytest_cre.measure.instants import (
     instant_ns,
     layout_reader,
@@ -19,6 +20,7 @@ from pytest_cre.measure.logtext import (
     join_records,
     long_lines,
 )
+from pytest_cre.measure.measurement import measure_streams
 
 SECOND = 10**9
 FIVE_PAST = 1_770_307_432 * SECOND  # 2026-02-05T16:03:52Z
@@ -245,3 +247,17 @@ def test_held_back_bytes_stay_bounded_while_a_line_has_no_end():
         assert cutter._pending_bytes <= MAX_LINE_BYTES
     assert cutter.close() == b""
     assert cutter.lines_too_long == 1
+
+
+@pytest.mark.parametrize("year", [1, 1500, 1677, 1969, 2200, 2263, 9998])
+def test_step_with_a_year_out_of_range_is_read_without_a_time(year):
+    line = (
+        f" [{year:04d}-01-05 00:00:00] iteration        5/     100 | consumed samples:         320 "
+        "| elapsed time per iteration (ms): 235.9 | throughput per GPU (TFLOP/s/GPU): 82.4 "
+        "| lm loss: 1.0E+00 |\n"
+    )
+
+    measured = measure_streams([LogStream(pod="a", data=line.encode())])
+
+    assert measured.training is not None
+    assert [(step.step, step.time_ns) for step in measured.training.steps] == [(5, None)]
