@@ -191,7 +191,7 @@ def test_match_takes_shell_patterns_on_names_sorted(folder):
         ),
         (
             lambda catalog: catalog.log_profile("megatron"),
-            "unknown log profile 'megatron'; did you mean 'megatron-bridge'? choices: megatron-",
+            "unknown log profile 'megatron'; did you mean 'megatron-bridge'? choices: deepspeed, ",
         ),
     ],
 )
