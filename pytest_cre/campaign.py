@@ -256,7 +256,12 @@ class Campaign:
                 self._folder = None
 
     def measure(
-        self, case: "EntryCase", evidence: "WorkflowEvidence", demand_complete: Callable[[], None]
+        self,
+        case: "EntryCase",
+        evidence: "WorkflowEvidence",
+        *,
+        demand_complete: Callable[[], None],
+        note_read: Callable[[], None],
     ) -> WorkflowRun:
         """Measure every group and find the limits that apply to it."""
         from pytest_cre.judge.limits import applying_limits, fabric_of
@@ -286,6 +291,7 @@ class Campaign:
             measurements=measurements,
             limits=limits,
             demand_complete=demand_complete,
+            note_read=note_read,
         )
 
     def _limits(self) -> "tuple[Limit, ...]":

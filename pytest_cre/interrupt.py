@@ -2,7 +2,8 @@
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -28,3 +29,18 @@ def turn_signals_into_interrupts() -> Callable[[], None]:
             signal.signal(each, handler)
 
     return restore
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C and SIGTERM for a short, bounded piece of work in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ignored = (signal.SIGINT, *SIGNALS)
+    old: dict[signal.Signals, Any] = {each: signal.signal(each, signal.SIG_IGN) for each in ignored}
+    try:
+        yield
+    finally:
+        for each, handler in old.items():
+            signal.signal(each, handler)

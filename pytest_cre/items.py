@@ -87,6 +87,8 @@ def cases_of(catalog: "Catalog", marker: pytest.Mark, *, scale: str | None) -> l
     The marker names entries by shell patterns, less those that its `unless` names. `scale` keeps
     only the cases of that scale. Raises `UsageProblem` for a pattern that names no entry.
     """
+    if not marker.args:
+        raise UsageProblem(f"@pytest.mark.{MARKER}: name entries, such as 'communication/*'")
     unless = catalog.match(_patterns(marker.kwargs.get("unless", ())), may_be_empty=True)
     taken = catalog.match(_patterns(marker.args))
     return [

@@ -17,6 +17,17 @@ Keep = Literal["never", "failed", "always"]
 
 CLUSTERS: tuple[ClusterChoice, ...] = ("embedded", "kubernetes")
 DEFAULT_SCENARIO = "h100-8"
+EXCLUSION_REASONS = (
+    "busy",
+    "cordoned",
+    "few-gpus",
+    "minority-architecture",
+    "no-gpu",
+    "not-ready",
+    "over-max-nodes",
+    "tainted",
+    "unselected",
+)
 SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
@@ -213,7 +224,25 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
 
     def file(name: str) -> Path | None:
         text = cast("str | None", get(name))
-        return Path(text).absolute() if text else None
+        path = Path(text).absolute() if text else None
+        flag = "--" + name.replace("_", "-")
+        if path is not None and path.is_dir() and name != "cre_evidence":
+            raise UsageProblem(f"{flag}: is a folder, not a file: {path}")
+        if path is not None:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as problem:
+                raise UsageProblem(
+                    f"{flag}: {path.parent} cannot be made: {problem.strerror}"
+                ) from None
+        return path
+
+    for reason in get("cre_accept_excluded"):
+        if reason not in EXCLUSION_REASONS:
+            raise UsageProblem(
+                f"--cre-accept-excluded: unknown reason {reason!r}; "
+                f"choices: {', '.join(EXCLUSION_REASONS)}"
+            )
 
     return Settings(
         cluster=cluster,

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_cre import items as item_rules
 from pytest_cre.errors import CreError, UsageProblem
-from pytest_cre.interrupt import turn_signals_into_interrupts
+from pytest_cre.interrupt import interrupts_ignored, turn_signals_into_interrupts
 from pytest_cre.items import MARKER, EntryCase
 from pytest_cre.options import Settings, read_settings
 
@@ -26,6 +26,7 @@ MARKER_HELP = (
     f"{MARKER}(*patterns, unless=()): run the catalog entries that match on a GPU cluster; "
     "opt-in: selected by -m certification or by the path of the suites"
 )
+BAD: tuple["Code", ...] = ("fail", "inconclusive", "error")
 NOT_BAD: tuple["Code", ...] = ("pass", "no-limit")
 REPORT_ATTRIBUTE = "cre"  # a plain dict on the teardown report, so that it crosses xdist
 
@@ -36,6 +37,7 @@ class ItemState:
 
     run: "WorkflowRun | None" = None
     evidence_verdict: "ItemVerdict | None" = None  # by the evidence alone
+    was_read: bool = False  # whether the test looked at a figure
     verdict: "ItemVerdict | None" = None  # by the limits, once the test has asked for it
     figures: list[tuple[str, float, str]] = field(default_factory=list)
     code: "Code" = "pass"
@@ -103,6 +105,11 @@ class CertificationSession:
             raise UsageProblem(
                 "-n: entries take the whole fabric one after another, so a certification runs in "
                 "one process; leave out -n, or add -n 0"
+            )
+        if self.config.option.setuponly and not self.config.option.setupplan:
+            raise UsageProblem(
+                "--setup-only would run workloads and judge none of them; use --setup-plan to look, "
+                "or leave it out"
             )
         self.settings = read_settings(self.config)
         catalog = load_catalog(
@@ -172,9 +179,14 @@ class CertificationSession:
 
     # Running
 
+    @property
+    def _is_dry_run(self) -> bool:
+        """Return whether pytest only shows what it would do."""
+        return bool(self.config.option.collectonly or self.config.option.setupplan)
+
     def open(self) -> None:
         """Start the local cluster that the settings name, if anything is to be run."""
-        if self.planned and not self.config.option.collectonly:
+        if self.planned and not self._is_dry_run:
             with usage_errors():
                 self.campaign.open()
 
@@ -197,11 +209,19 @@ class CertificationSession:
                 config=self.config, entry=case.entry, manifests=manifests
             )
 
+        refused: CreError | None = None
         try:
             evidence = self.campaign.run(case, modify)
         except CreError as problem:
-            self._end(state, "error", str(problem))
-        state.run = self.campaign.measure(case, evidence, lambda: self._demand_complete(state))
+            refused = problem  # ended below: raised in here, pytest would show both
+        if refused is not None:
+            self._end(state, "error", str(refused))
+        state.run = self.campaign.measure(
+            case,
+            evidence,
+            demand_complete=lambda: self._demand_complete(state),
+            note_read=lambda: setattr(state, "was_read", True),
+        )
         state.evidence_verdict = self.campaign.judge(state.run, with_limits=False)
         if state.evidence_verdict.code in ("error", "unmet", "not-applicable"):
             self._end_with(state, state.evidence_verdict)
@@ -233,8 +253,9 @@ class CertificationSession:
     def _demand_complete(self, state: ItemState) -> None:
         """End the item when its evidence is incomplete or the workload failed."""
         __tracebackhide__ = True
+        state.was_read = True
         verdict = state.evidence_verdict
-        if verdict is not None and verdict.code in ("fail", "inconclusive", "error"):
+        if verdict is not None and verdict.code in BAD:
             self._end_with(state, verdict)
 
     def _end_with(self, state: ItemState, verdict: "ItemVerdict") -> NoReturn:
@@ -270,16 +291,25 @@ class CertificationSession:
             return report
         state = self._state(item)
         verdict = state.verdict or state.evidence_verdict
-        is_bad = verdict is not None and verdict.code in ("fail", "inconclusive", "error")
-        if report.when == "call" and report.passed and verdict is not None and is_bad:
+        is_bad = verdict is not None and verdict.code in BAD
+        has_escaped = report.passed or (report.skipped and state.code == "pass")
+        if report.when == "call" and has_escaped and verdict is not None and is_bad:
+            # Neither a skip nor an expected failure may hide what the hardware did.
             report.outcome = "failed"
+            report.__dict__.pop("wasxfail", None)
             state.code, state.text = verdict.code, self.campaign.text_of(verdict, state.run)
             report.longrepr = state.text
+        if report.when == "call" and report.passed and state.run is None:
+            state.code, state.text = "unmet", "the test passed without running an entry"
+        elif report.when == "call" and report.passed and not (state.was_read or state.verdict):
+            state.code = "no-limit"
+            state.text = "the test looked at no figure and did not call cre_check"
         if report.failed and state.code in NOT_BAD:
             state.code = "fail" if report.when == "call" else "error"
             state.text = _words_of(report)
         elif report.skipped and state.code == "pass":
-            state.code, state.text = "unmet", _words_of(report)
+            state.code = "unmet" if state.run is None else "no-limit"
+            state.text = _words_of(report)
         if report.when == "teardown":
             setattr(report, REPORT_ATTRIBUTE, self._item_report(item).to_dict())
         return report
@@ -310,14 +340,24 @@ class CertificationSession:
         if verdict is None or verdict.code != state.code:
             reason = state.text.strip().splitlines()[:1]
             verdict = ItemVerdict(
-                entry=case.entry.name if case else "",
-                scale=case.scale if case else "",
+                entry=case.entry.name if case else item.name,
+                scale=case.scale if case else item_rules.FULL_SCALE,
                 code=state.code,
                 groups=verdict.groups if verdict else (),
                 reasons=tuple(reason),
             )
-        if state.code == "pass":
-            verdict = replace(verdict, reasons=())
+        if state.code == "pass" and state.verdict is None:
+            # The test's own assertions were the limits.
+            groups = tuple(
+                replace(
+                    group,
+                    code="pass",
+                    reasons=(),
+                    checks=tuple(replace(check, code="pass") for check in group.checks),
+                )
+                for group in verdict.groups
+            )
+            verdict = replace(verdict, groups=groups, reasons=())
         return item_report(
             verdict,
             state.run.evidence if state.run else None,
@@ -352,12 +392,16 @@ class CertificationSession:
     def finish(self, session: pytest.Session) -> None:
         """Clean up, come to the run's result, write the files, set the exit code."""
         never_began = session.exitstatus == pytest.ExitCode.USAGE_ERROR
-        if never_began or not self.planned or self.config.option.collectonly:
+        if never_began or not self.planned or self._is_dry_run:
             return
+        with interrupts_ignored():  # bounded: another Ctrl-C must not cost the reports
+            self._conclude(session)
+
+    def _conclude(self, session: pytest.Session) -> None:
         self.report = self.campaign.conclude(tuple(self.reports.values()), self.planned)
-        self._write_files(self.report)
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = self.report.exit_code
+        self._write_files(session, self.report)
 
     def write_summary(self, terminal: pytest.TerminalReporter) -> None:
         """Write the certification's own section of the terminal summary."""
@@ -375,7 +419,7 @@ class CertificationSession:
             self.campaign.close()
         self._restore_signals()
 
-    def _write_files(self, report: "RunReport") -> None:
+    def _write_files(self, session: pytest.Session, report: "RunReport") -> None:
         """Write the files that the settings name; what cannot be written fails the run."""
         from pytest_cre.report.json import render_json
         from pytest_cre.report.metrics_junit import render_metrics_junit
@@ -390,12 +434,16 @@ class CertificationSession:
             try:
                 write_whole(path, render(report))
             except OSError as problem:
-                raise pytest.UsageError(f"{path} cannot be written: {problem.strerror}") from None
+                self._tell(f"{path} cannot be written: {problem.strerror}")
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees either the old one or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():  # a device or a pipe is not to be replaced
+        path.write_text(text, encoding="utf-8")
+        return
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)

@@ -194,12 +194,17 @@ def test_user_test_of_five_lines_runs_and_is_reported(tmp_path):
     assert [item["code"] for item in done.json()["items"]] == ["pass", "pass"]
 
 
-def test_user_test_that_looks_at_nothing_fails_on_incomplete_evidence(tmp_path):
+@pytest.mark.parametrize(
+    "body",
+    ["pass", "pytest.skip('no mood')", "pytest.xfail('known')"],
+    ids=["looks-at-nothing", "skips", "expects-failure"],
+)
+def test_user_test_cannot_hide_a_crashed_workload(tmp_path, body):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n\n\n"
         '@pytest.mark.certification("training/*")\n'
         "def test_blind(cre_workflow):\n"
-        "    pass\n"
+        f"    {body}\n"
     )
 
     done = certify(tmp_path, "--cre-scenario", "crash-node")
@@ -208,6 +213,34 @@ def test_user_test_that_looks_at_nothing_fails_on_incomplete_evidence(tmp_path):
     (item,) = done.json()["items"]
     assert item["code"] == "fail"
     assert item["text"].startswith("the log tells a failure: RuntimeError: CUDA error")
+
+
+def test_user_test_that_looks_at_nothing_leaves_a_healthy_run_incomplete(tmp_path):
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n\n\n"
+        '@pytest.mark.certification("training/*")\n'
+        "def test_blind(cre_workflow):\n"
+        "    pass\n"
+    )
+
+    done = certify(tmp_path)
+
+    assert done.code == 10, done.output
+    assert done.json()["items"][0]["code"] == "no-limit"
+
+
+def test_user_test_that_never_runs_its_entry_leaves_the_run_incomplete(tmp_path):
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n\n\n"
+        '@pytest.mark.certification("training/*")\n'
+        "def test_idle(cre_entry):\n"
+        "    pass\n"
+    )
+
+    done = certify(tmp_path)
+
+    assert done.code == 10, done.output
+    assert done.json()["items"][0]["code"] == "unmet"
 
 
 def test_copied_entry_follows_its_own_arguments(tmp_path):

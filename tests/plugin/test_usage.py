@@ -36,6 +36,9 @@ def run(pytester, *arguments: str, patterns: str = "'communication/*'"):
         (("--cre-cluster", "moon"), "*--cre-cluster*invalid choice: 'moon'*"),
         (("--cre-max-nodes", "0"), "*must be a whole number of at least 1, got '0'*"),
         (("--cre-option", "maxBytes"), "*must be KEY=VALUE*"),
+        (("--cre-accept-excluded", "foo"), "*unknown reason 'foo'; choices: *cordoned*"),
+        (("--cre-json", "."), "*--cre-json: is a folder, not a file*"),
+        (("--cre-json", "/proc/x/r.json"), "*--cre-json: /proc/x cannot be made*"),
         (("-n", "2"), "*-n: entries take the whole fabric*"),
         (("--cre-context", "x"), "*--cre-context belongs to --cre-cluster kubernetes*"),
     ],
@@ -54,8 +57,9 @@ def test_wrong_option_ends_the_run_in_one_line(pytester, arguments, line):
     [
         ("'communication/ncl-all-reduce'", "*'communication/ncl-all-reduce'*nccl-all-reduce*"),
         ("5", "*patterns must be texts*got*5*"),
+        ("", "*name entries, such as 'communication/*'*"),
     ],
-    ids=["unknown-entry", "not-a-text"],
+    ids=["unknown-entry", "not-a-text", "none"],
 )
 def test_wrong_marker_ends_the_run_in_one_line(pytester, patterns, line):
     result = run(pytester, patterns=patterns)
@@ -92,3 +96,16 @@ def test_unknown_scenario_is_a_usage_error(pytester):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*no-such-scenario*h100-8*"])
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+def test_setup_only_is_refused_for_it_would_judge_nothing(pytester):
+    result = run(pytester, "--setup-only")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--setup-only would run workloads and judge none*"])
+
+
+def test_setup_plan_certifies_nothing(pytester):
+    result = run(pytester, "--setup-plan")
+
+    assert "certification PASSED" not in result.stdout.str()
