@@ -50,8 +50,11 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.write(f"run {run_id}: {swept.problem}\n")
         if swept.leftovers or swept.problem is not None:
             code = LEFT_BEHIND
-        else:
+        elif swept.deleted:
             _forget(ledgers)
+        else:
+            # It may have run on another cluster, which the ledger is still needed for.
+            sys.stdout.write(f"run {run_id}: nothing of it in namespace {client.namespace}\n")
     others = {each: n for each, n in labelled_runs(client).items() if each not in run_ids}
     for run_id, count in others.items():
         sys.stdout.write(f"run {run_id}: {count} objects, not touched; it may be running\n")

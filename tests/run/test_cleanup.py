@@ -229,3 +229,13 @@ def test_cleanup_that_leaves_something_ends_with_10(
 def test_cleanup_with_nothing_to_do_says_so(cleanup, capsys):
     assert cleanup() == 0
     assert capsys.readouterr().out == "nothing of pytest-cre in namespace ns\n"
+
+
+def test_cleanup_of_a_run_that_is_not_on_this_cluster_keeps_its_ledger(cleanup, tmp_path, capsys):
+    ledger = Ledger(tmp_path / "state" / "pytest-cre" / "k3f2a-1.ledger.jsonl", "k3f2a")
+    ledger.close()
+
+    assert cleanup("--run", "k3f2a") == 0
+
+    assert "nothing of it in namespace" in capsys.readouterr().out
+    assert ledger.path.exists()
