@@ -1,5 +1,6 @@
 """What one pytest run knows: settings, catalog, items, verdicts. Lives under one StashKey."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -99,6 +100,7 @@ class CertificationSession:
         from pytest_cre.campaign import Campaign
         from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_suites
         from pytest_cre.catalog.options import check_options
+        from pytest_cre.formats.selector import parse_selector
         from pytest_cre.plan.scales import nodes_per_group_of
 
         if self.config.getoption("numprocesses", None) or self.config.getoption("tx", None):
@@ -119,6 +121,10 @@ class CertificationSession:
         entries = list(catalog.entries.values())
         self.config.hook.pytest_cre_modify_entries(config=self.config, entries=entries)
         self.catalog = catalog.with_entries(entries)
+        try:
+            parse_selector(self.settings.node_selector)
+        except ValueError as problem:
+            raise UsageProblem(f"--cre-node-selector: {problem}") from None
         self.catalog.check_architecture(self.settings.architecture)
         check_options(self.catalog, self.settings.options)
         if self.settings.scale is not None:
@@ -237,6 +243,10 @@ class CertificationSession:
 
     def record(self, item: pytest.Item, name: str, value: float, unit: str) -> None:
         """Add a figure of the user's own to the item's report."""
+        if not str(name).strip() or not math.isfinite(value):
+            raise ValueError(
+                f"cre_record: needs a name and a finite number, got {name!r} and {value!r}"
+            )
         self._state(item).figures.append((str(name), float(value), str(unit)))
 
     @contextmanager

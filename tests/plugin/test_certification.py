@@ -229,6 +229,25 @@ def test_user_test_that_looks_at_nothing_leaves_a_healthy_run_incomplete(tmp_pat
     assert done.json()["items"][0]["code"] == "no-limit"
 
 
+def test_recorded_figure_must_be_a_named_number_and_is_reported(tmp_path):
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n\n\n"
+        '@pytest.mark.certification("training/*")\n'
+        "def test_mine(cre_goodput, cre_record):\n"
+        "    for name, value in (('', 1.0), ('x', float('nan'))):\n"
+        "        with pytest.raises(ValueError, match='cre_record'):\n"
+        "            cre_record(name, value, 's')\n"
+        "    cre_record('own', cre_goodput.avg_step_time_s, 's')\n"
+    )
+
+    done = certify(tmp_path)
+
+    assert done.code == 0, done.output
+    recorded = done.json()["items"][0]["recorded"]
+    assert recorded.keys() == {"own"}
+    assert recorded["own"]["value"] > 0
+
+
 def test_user_test_that_never_runs_its_entry_leaves_the_run_incomplete(tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n\n\n"

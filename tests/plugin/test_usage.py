@@ -39,6 +39,7 @@ def run(pytester, *arguments: str, patterns: str = "'communication/*'"):
         (("--cre-accept-excluded", "foo"), "*unknown reason 'foo'; choices: *cordoned*"),
         (("--cre-json", "."), "*--cre-json: is a folder, not a file*"),
         (("--cre-json", "/proc/x/r.json"), "*--cre-json: /proc/x cannot be made*"),
+        (("--cre-node-selector", "a b"), "*--cre-node-selector: label selector 'a b'*forms:*"),
         (("-n", "2"), "*-n: entries take the whole fabric*"),
         (("--cre-context", "x"), "*--cre-context belongs to --cre-cluster kubernetes*"),
     ],
