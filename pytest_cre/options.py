@@ -17,17 +17,6 @@ Keep = Literal["never", "failed", "always"]
 
 CLUSTERS: tuple[ClusterChoice, ...] = ("embedded", "kubernetes")
 DEFAULT_SCENARIO = "h100-8"
-EXCLUSION_REASONS = (
-    "busy",
-    "cordoned",
-    "few-gpus",
-    "minority-architecture",
-    "no-gpu",
-    "not-ready",
-    "over-max-nodes",
-    "tainted",
-    "unselected",
-)
 SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
@@ -181,6 +170,8 @@ def add_options(parser: pytest.Parser) -> None:
 
 def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings of this run; raises `UsageProblem` in one line."""
+    from pytest_cre.evidence.model import EXCLUSION_REASONS  # here: every pytest run loads us
+
     get = config.getoption
 
     def either(name: str) -> str | None:

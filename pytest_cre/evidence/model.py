@@ -129,12 +129,24 @@ class GroupEvidence:
     run_s: float | None = None  # every pod ran until the Job's terminal condition
 
 
+EXCLUSION_REASONS = (
+    "busy",
+    "cordoned",
+    "few-gpus",
+    "minority-architecture",
+    "no-gpu",
+    "not-ready",
+    "over-max-nodes",
+    "tainted",
+    "unselected",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
     """A node that was not used, and why.
 
-    Reasons: cordoned, not-ready, no-gpu, few-gpus, minority-architecture, unselected, tainted,
-    busy, over-max-nodes.
+    `reason` is one of `EXCLUSION_REASONS`.
     """
 
     node: str
