@@ -17,17 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_cre.errors import ClusterProblem, CreError
-from pytest_cre.results import WorkflowRun
 
 if TYPE_CHECKING:
+    from pytest_cre.assessment import Assessor
     from pytest_cre.catalog.entry import CatalogEntry
-    from pytest_cre.catalog.limit import Limit
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.cluster.client import Client
     from pytest_cre.cluster.local import LocalCluster
     from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
     from pytest_cre.items import EntryCase
-    from pytest_cre.judge.verdict import ItemVerdict
     from pytest_cre.options import Settings
     from pytest_cre.plan.model import Selection, WorkflowPlan
     from pytest_cre.report.model import ItemReport, RunReport
@@ -60,6 +58,7 @@ class Campaign:
         self._selection: Selection | None = None
         self._ledger: Ledger | None = None
         self._owner: tuple[str, str] | None = None
+        self._assessor: Assessor | None = None
 
     def open(self) -> None:
         """Start the embedded cluster where that is the one to certify."""
@@ -255,85 +254,23 @@ class Campaign:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
 
-    def measure(
-        self,
-        case: "EntryCase",
-        evidence: "WorkflowEvidence",
-        *,
-        demand_complete: Callable[[], None],
-        note_read: Callable[[], None],
-    ) -> WorkflowRun:
-        """Measure every group and find the limits that apply to it."""
-        from pytest_cre.judge.limits import applying_limits, fabric_of
-        from pytest_cre.measure.measurement import measure_group
+    @property
+    def assessor(self) -> "Assessor":
+        """Return what turns evidence into verdicts, with the limits of the nodes in use."""
+        if self._assessor is None:
+            from pytest_cre.assessment import Assessor
 
-        profile = self.catalog.log_profiles[case.entry.log_profile]
-        measurements = {
-            group.group: measure_group(group, profile, self.catalog.log_profiles)
-            for group in evidence.groups
-        }
-        candidates = self._limits()
-        limits = {}
-        for group in evidence.groups:
-            bandwidth = measurements[group.group].bandwidth
-            limits[group.group] = applying_limits(
-                candidates,
-                entry=case.entry.name,
-                scale=case.scale,
-                nodes=len(group.nodes),
-                architecture=group.architecture,
-                fabric=fabric_of(bandwidth.transport) if bandwidth else None,
-                is_simulated=group.is_simulated,
+            self._assessor = Assessor(
+                self.catalog,
+                simulated_limits={
+                    node.name: node.simulated_limits
+                    for node in (self._selection.nodes if self._selection else ())
+                    if node.simulated_limits
+                },
+                missing_limit=self.settings.missing_limit,
+                logs_place=str(self.settings.evidence_dir) if self.settings.evidence_dir else None,
             )
-        return WorkflowRun(
-            case=case,
-            evidence=evidence,
-            measurements=measurements,
-            limits=limits,
-            demand_complete=demand_complete,
-            note_read=note_read,
-        )
-
-    def _limits(self) -> "tuple[Limit, ...]":
-        """Return every limit of the architectures, and those of the scenario on simulated nodes."""
-        from pytest_cre.catalog.simulated import limits_from_json
-
-        limits = [limit for each in self.catalog.architectures.values() for limit in each.limits]
-        texts = {node.simulated_limits: node.name for node in self.selection.nodes}
-        for text, node in sorted(texts.items()):
-            if text:
-                limits += limits_from_json(text, f"node {node}")
-        return tuple(limits)
-
-    def judge(self, run: WorkflowRun, *, with_limits: bool) -> "ItemVerdict":
-        """Judge a run by its limits, or by its evidence alone."""
-        from pytest_cre.judge.group import judge_group
-        from pytest_cre.judge.run import judge_item
-
-        groups = [
-            judge_group(
-                group,
-                run.measurements[group.group],
-                run.limits[group.group] if with_limits else (),
-                missing=self.settings.missing_limit if with_limits else "record",
-                entry=run.case.entry,
-            )
-            for group in run.groups
-        ]
-        return judge_item(run.evidence, groups)
-
-    def text_of(self, verdict: "ItemVerdict", run: WorkflowRun | None) -> str:
-        """Return what pytest shows of a verdict that is not a pass."""
-        from pytest_cre.report.failure import failure_text, skip_text
-
-        if verdict.code in ("unmet", "no-limit", "not-applicable"):
-            return skip_text(verdict)
-        folder = self.settings.evidence_dir
-        return failure_text(
-            verdict,
-            evidence=run.evidence if run else None,
-            logs_place=str(folder) if folder else "not kept (--cre-evidence DIR keeps them)",
-        )
+        return self._assessor
 
     def conclude(self, items: "tuple[ItemReport, ...]", planned: Sequence[str]) -> "RunReport":
         """Clean up and return the report of the whole run; what is left behind is an error."""

@@ -208,6 +208,8 @@ class CertificationSession:
 
     def run(self, item: pytest.Item, case: EntryCase) -> "WorkflowRun":
         """Run the item's entry; what kept it from running ends the item here, in set-up."""
+        from pytest_cre.results import WorkflowRun
+
         state = self._state(item)
 
         def modify(manifests: list[dict[str, object]]) -> None:
@@ -222,13 +224,17 @@ class CertificationSession:
             refused = problem  # ended below: raised in here, pytest would show both
         if refused is not None:
             self._end(state, "error", str(refused))
-        state.run = self.campaign.measure(
-            case,
-            evidence,
+        assessor = self.campaign.assessor
+        measurements = assessor.measure(evidence)
+        state.run = WorkflowRun(
+            case=case,
+            evidence=evidence,
+            measurements=measurements,
+            limits=assessor.limits(evidence, measurements),
             demand_complete=lambda: self._demand_complete(state),
             note_read=lambda: setattr(state, "was_read", True),
         )
-        state.evidence_verdict = self.campaign.judge(state.run, with_limits=False)
+        state.evidence_verdict = assessor.judge(evidence, measurements, None)
         if state.evidence_verdict.code in ("error", "unmet", "not-applicable"):
             self._end_with(state, state.evidence_verdict)
         return state.run
@@ -237,7 +243,7 @@ class CertificationSession:
         """End the item with its verdict by the limits, unless that is a pass."""
         __tracebackhide__ = True
         state = self._state(item)
-        state.verdict = self.campaign.judge(run, with_limits=True)
+        state.verdict = self.campaign.assessor.judge(run.evidence, run.measurements, run.limits)
         if state.verdict.code != "pass":
             self._end_with(state, state.verdict)
 
@@ -270,7 +276,10 @@ class CertificationSession:
 
     def _end_with(self, state: ItemState, verdict: "ItemVerdict") -> NoReturn:
         __tracebackhide__ = True
-        self._end(state, verdict.code, self.campaign.text_of(verdict, state.run))
+        self._end(state, verdict.code, self._text_of(state, verdict))
+
+    def _text_of(self, state: ItemState, verdict: "ItemVerdict") -> str:
+        return self.campaign.assessor.text_of(verdict, state.run.evidence if state.run else None)
 
     def _end(self, state: ItemState, code: "Code", text: str) -> NoReturn:
         """End the item with a verdict that is not a pass; the text is the whole report of it."""
@@ -307,7 +316,7 @@ class CertificationSession:
             # Neither a skip nor an expected failure may hide what the hardware did.
             report.outcome = "failed"
             report.__dict__.pop("wasxfail", None)
-            state.code, state.text = verdict.code, self.campaign.text_of(verdict, state.run)
+            state.code, state.text = verdict.code, self._text_of(state, verdict)
             report.longrepr = state.text
         if report.when == "call" and report.passed and state.run is None:
             state.code, state.text = "unmet", "the test passed without running an entry"

@@ -1,0 +1,103 @@
+"""From evidence to measurements, limits and verdicts: no cluster, so disk serves as well as a run."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pytest_cre.catalog.simulated import limits_from_json
+from pytest_cre.errors import EvidenceProblem
+from pytest_cre.judge.group import judge_group
+from pytest_cre.judge.limits import applying_limits, fabric_of
+from pytest_cre.judge.run import judge_item
+from pytest_cre.measure.measurement import measure_group
+from pytest_cre.report.failure import failure_text, skip_text
+
+if TYPE_CHECKING:
+    from pytest_cre.catalog.entry import CatalogEntry
+    from pytest_cre.catalog.limit import Limit
+    from pytest_cre.catalog.loader import Catalog
+    from pytest_cre.evidence.model import WorkflowEvidence
+    from pytest_cre.judge.run import MissingLimit
+    from pytest_cre.judge.verdict import ItemVerdict
+    from pytest_cre.measure.model import Measurement
+
+NOT_KEPT = "not kept (--cre-evidence DIR keeps them)"
+
+
+class Assessor:
+    """What a catalog says of evidence. `simulated_limits`: JSON text by the node that carries it."""
+
+    def __init__(
+        self,
+        catalog: "Catalog",
+        *,
+        simulated_limits: Mapping[str, str],
+        missing_limit: "MissingLimit",
+        logs_place: str | None,
+    ) -> None:
+        self._catalog = catalog
+        self._missing_limit = missing_limit
+        self._logs_place = logs_place or NOT_KEPT
+        limits = [limit for each in catalog.architectures.values() for limit in each.limits]
+        texts = {text: node for node, text in sorted(simulated_limits.items(), reverse=True)}
+        for text, node in sorted(texts.items()):
+            limits += limits_from_json(text, f"node {node}")
+        self._candidates: tuple[Limit, ...] = tuple(limits)
+
+    def measure(self, evidence: "WorkflowEvidence") -> "dict[str, Measurement]":
+        """Return the measurement of each group, by its name."""
+        profiles = self._catalog.log_profiles
+        profile = profiles[self._entry(evidence).log_profile]
+        return {group.group: measure_group(group, profile, profiles) for group in evidence.groups}
+
+    def limits(
+        self, evidence: "WorkflowEvidence", measurements: "Mapping[str, Measurement]"
+    ) -> "dict[str, tuple[Limit, ...]]":
+        """Return the limits that apply to each group, by its name."""
+        found = {}
+        for group in evidence.groups:
+            bandwidth = measurements[group.group].bandwidth
+            found[group.group] = applying_limits(
+                self._candidates,
+                entry=evidence.entry,
+                scale=evidence.scale,
+                nodes=len(group.nodes),
+                architecture=group.architecture,
+                fabric=fabric_of(bandwidth.transport) if bandwidth else None,
+                is_simulated=group.is_simulated,
+            )
+        return found
+
+    def judge(
+        self,
+        evidence: "WorkflowEvidence",
+        measurements: "Mapping[str, Measurement]",
+        limits: "Mapping[str, tuple[Limit, ...]] | None",
+    ) -> "ItemVerdict":
+        """Judge evidence by limits per group, or by the evidence alone where they are None."""
+        groups = [
+            judge_group(
+                group,
+                measurements[group.group],
+                () if limits is None else limits[group.group],
+                missing="record" if limits is None else self._missing_limit,
+                entry=self._entry(evidence),
+            )
+            for group in evidence.groups
+        ]
+        return judge_item(evidence, groups)
+
+    def text_of(self, verdict: "ItemVerdict", evidence: "WorkflowEvidence | None") -> str:
+        """Return what pytest shows of a verdict; empty for a pass."""
+        if verdict.code == "pass":
+            return ""
+        if verdict.code in ("unmet", "no-limit", "not-applicable"):
+            return skip_text(verdict)
+        return failure_text(verdict, evidence=evidence, logs_place=self._logs_place)
+
+    def _entry(self, evidence: "WorkflowEvidence") -> "CatalogEntry":
+        try:
+            return self._catalog.entries[evidence.entry]
+        except KeyError:
+            raise EvidenceProblem(
+                f"{evidence.entry}: no such catalog entry; name its folder with --catalog"
+            ) from None
