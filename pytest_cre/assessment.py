@@ -43,20 +43,20 @@ class Assessor:
             limits += limits_from_json(text, f"node {node}")
         self._candidates: tuple[Limit, ...] = tuple(limits)
 
-    def measure(self, evidence: "WorkflowEvidence") -> "dict[str, Measurement]":
-        """Return the measurement of each group, by its name."""
+    def measure(self, evidence: "WorkflowEvidence") -> "dict[tuple[str, int], Measurement]":
+        """Return the measurement of each group."""
         profiles = self._catalog.log_profiles
         profile = profiles[self._entry(evidence).log_profile]
-        return {group.group: measure_group(group, profile, profiles) for group in evidence.groups}
+        return {group.key: measure_group(group, profile, profiles) for group in evidence.groups}
 
     def limits(
-        self, evidence: "WorkflowEvidence", measurements: "Mapping[str, Measurement]"
-    ) -> "dict[str, tuple[Limit, ...]]":
-        """Return the limits that apply to each group, by its name."""
+        self, evidence: "WorkflowEvidence", measurements: "Mapping[tuple[str, int], Measurement]"
+    ) -> "dict[tuple[str, int], tuple[Limit, ...]]":
+        """Return the limits that apply to each group."""
         found = {}
         for group in evidence.groups:
-            bandwidth = measurements[group.group].bandwidth
-            found[group.group] = applying_limits(
+            bandwidth = measurements[group.key].bandwidth
+            found[group.key] = applying_limits(
                 self._candidates,
                 entry=evidence.entry,
                 scale=evidence.scale,
@@ -70,15 +70,15 @@ class Assessor:
     def judge(
         self,
         evidence: "WorkflowEvidence",
-        measurements: "Mapping[str, Measurement]",
-        limits: "Mapping[str, tuple[Limit, ...]] | None",
+        measurements: "Mapping[tuple[str, int], Measurement]",
+        limits: "Mapping[tuple[str, int], tuple[Limit, ...]] | None",
     ) -> "ItemVerdict":
         """Judge evidence by limits per group, or by the evidence alone where they are None."""
         groups = [
             judge_group(
                 group,
-                measurements[group.group],
-                () if limits is None else limits[group.group],
+                measurements[group.key],
+                () if limits is None else limits[group.key],
                 missing="record" if limits is None else self._missing_limit,
                 entry=self._entry(evidence),
             )

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.cluster.client import Client
     from pytest_cre.cluster.local import LocalCluster
+    from pytest_cre.evidence.manifest import PlannedItem
     from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
     from pytest_cre.items import EntryCase
     from pytest_cre.options import Settings
@@ -120,8 +121,12 @@ class Campaign:
             )
         return self._selection
 
-    def run(self, case: "EntryCase", modify: Callable[[Manifests], None]) -> "WorkflowEvidence":
+    def run(
+        self, case: "EntryCase", modify: Callable[[Manifests], None], folder: Path | None
+    ) -> "WorkflowEvidence":
         """Run an entry on its groups of nodes and return what was seen; objects are gone after.
+
+        The evidence is written into `folder`, unless that is None.
 
         An interrupt stops the workload, cleans up within `INTERRUPT_PATIENCE_S` and is raised
         again. Raises `CreError` for what kept it from running.
@@ -131,7 +136,7 @@ class Campaign:
 
         def work() -> None:
             try:
-                outcome.append(self._run(case, modify, stop))
+                outcome.append(self._run(case, modify, folder, stop))
             except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
                 outcome.append(problem)
 
@@ -152,9 +157,15 @@ class Campaign:
         return result
 
     def _run(
-        self, case: "EntryCase", modify: Callable[[Manifests], None], stop: threading.Event
+        self,
+        case: "EntryCase",
+        modify: Callable[[Manifests], None],
+        folder: Path | None,
+        stop: threading.Event,
     ) -> "WorkflowEvidence":
         from pytest_cre.catalog.options import resolve_options
+        from pytest_cre.evidence.journal import Journal
+        from pytest_cre.evidence.store import write_workflow
         from pytest_cre.plan.workflow import plan_workflow
         from pytest_cre.run.leases import held_lease
         from pytest_cre.run.workflow import run_workflow
@@ -179,10 +190,18 @@ class Campaign:
         with held_lease(
             self.client, self.run_id, holder, stop=stop, on_wait=self._news.put
         ) as lease:
+            journal = Journal(folder) if folder else None
             evidence = run_workflow(
-                plan, self.client, ledger=self.ledger, stop=stop, keep=self._keeps
+                plan,
+                self.client,
+                ledger=self.ledger,
+                stop=stop,
+                keep=self._keeps,
+                record=journal.flush if journal else None,
             )
-        self._save(evidence)
+        if folder is not None and journal is not None:
+            write_workflow(folder, evidence)
+            journal.discard()
         if lease.is_lost:
             raise ClusterProblem(
                 f"{self.client.server}: the lease was lost while {case.entry.name} ran, so another "
@@ -208,11 +227,34 @@ class Campaign:
             self._owner = create_owner(self.client, self.ledger)
         return self._owner
 
-    def _save(self, evidence: "WorkflowEvidence") -> None:
-        if self.settings.evidence_dir is not None:
-            from pytest_cre.evidence.store import write_workflow
+    def evidence_folder(self, planned: "PlannedItem | None") -> Path | None:
+        """Return where an item's evidence goes; None where none is to be kept."""
+        root = self.settings.evidence_dir
+        return root / planned.folder if root and planned else None
 
-            write_workflow(self.settings.evidence_dir, evidence)
+    def write_manifest(
+        self, report: "RunReport", planned: "Mapping[str, PlannedItem]", *, is_finished: bool
+    ) -> None:
+        """Write what is known of the run beside its evidence, where that is kept."""
+        root = self.settings.evidence_dir
+        if root is None:
+            return
+        from pytest_cre.evidence.manifest import RunManifest, write_manifest
+
+        manifest = RunManifest(
+            report=report.to_dict(),
+            is_finished=is_finished,
+            planned=planned,
+            simulated_limits=self._simulated_limits(),
+            catalogs=tuple(str(path.absolute()) for path in self.settings.catalogs),
+            profiles=tuple(str(path.absolute()) for path in self.settings.profiles),
+            logs_place=str(root),
+        )
+        write_manifest(root, manifest)
+
+    def _simulated_limits(self) -> dict[str, str]:
+        nodes = self._selection.nodes if self._selection else ()
+        return {node.name: node.simulated_limits for node in nodes if node.simulated_limits}
 
     def _keeps(self, evidence: "GroupEvidence") -> bool:
         has_failed = evidence.job is None or evidence.job.terminal != "succeeded"
@@ -262,11 +304,7 @@ class Campaign:
 
             self._assessor = Assessor(
                 self.catalog,
-                simulated_limits={
-                    node.name: node.simulated_limits
-                    for node in (self._selection.nodes if self._selection else ())
-                    if node.simulated_limits
-                },
+                simulated_limits=self._simulated_limits(),
                 missing_limit=self.settings.missing_limit,
                 logs_place=str(self.settings.evidence_dir) if self.settings.evidence_dir else None,
             )
@@ -274,41 +312,42 @@ class Campaign:
 
     def conclude(self, items: "tuple[ItemReport, ...]", planned: Sequence[str]) -> "RunReport":
         """Clean up and return the report of the whole run; what is left behind is an error."""
+        return self.report(items, planned, leftovers=self.sweep())
+
+    def report(
+        self,
+        items: "tuple[ItemReport, ...]",
+        planned: Sequence[str],
+        *,
+        leftovers: tuple[str, ...] = (),
+    ) -> "RunReport":
+        """Return the report of the run as far as it has come."""
         from pytest_cre import __version__
         from pytest_cre.catalog.digest import catalog_sha256
-        from pytest_cre.judge.run import run_result
-        from pytest_cre.report.model import ClusterReport, RunReport
+        from pytest_cre.report.model import ClusterReport, RunReport, with_result
 
-        leftovers = self.sweep()
         selection = self._selection
-        excluded = selection.excluded if selection else ()
-        result = run_result(
-            items,
-            planned=len(planned),
-            excluded=excluded,
-            # Nodes that the user left out by name or selector are untested by choice.
-            accepted_exclusions=("unselected", *self.settings.accepted_exclusions),
-            missing=self.settings.missing_limit,
-        )
         client = self._client if not isinstance(self._client, ClusterProblem) else None
-        return RunReport(
-            run_id=self.run_id,
-            result="ERROR" if leftovers else result,
-            is_simulated=selection.is_simulated if selection else self._local is not None,
-            cluster=ClusterReport(
-                kind=self.settings.cluster,
-                server_version=self._server_version,
-                namespace=client.namespace if client else None,
-            ),
-            architecture=selection.architecture if selection else None,
-            nodes=tuple(node.name for node in selection.nodes) if selection else (),
-            excluded=excluded,
-            leftovers=leftovers,
-            settings=self.settings.reported(),
-            catalog_sha256=catalog_sha256(self.catalog),
-            plugin_version=__version__,
-            planned=tuple(planned),
-            items=items,
+        return with_result(
+            RunReport(
+                run_id=self.run_id,
+                result="INCOMPLETE",
+                is_simulated=selection.is_simulated if selection else self._local is not None,
+                cluster=ClusterReport(
+                    kind=self.settings.cluster,
+                    server_version=self._server_version,
+                    namespace=client.namespace if client else None,
+                ),
+                architecture=selection.architecture if selection else None,
+                nodes=tuple(node.name for node in selection.nodes) if selection else (),
+                excluded=selection.excluded if selection else (),
+                leftovers=leftovers,
+                settings=self.settings.reported(),
+                catalog_sha256=catalog_sha256(self.catalog),
+                plugin_version=__version__,
+                planned=tuple(planned),
+                items=items,
+            )
         )
 
 

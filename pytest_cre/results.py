@@ -26,8 +26,8 @@ class WorkflowRun:
 
     case: "EntryCase"
     evidence: "WorkflowEvidence"
-    measurements: "Mapping[str, Measurement]"  # by group name
-    limits: "Mapping[str, tuple[Limit, ...]]"  # by group name
+    measurements: "Mapping[tuple[str, int], Measurement]"  # by group and attempt
+    limits: "Mapping[tuple[str, int], tuple[Limit, ...]]"  # by group and attempt
     demand_complete: Callable[[], None]
     note_read: Callable[[], None]  # told that the test looks at what was measured
 
@@ -59,7 +59,7 @@ class BandwidthResult:
     def __init__(self, run: WorkflowRun) -> None:
         self.run = run
         self._groups = tuple(
-            _group_bandwidth(run.measurements[group.group], group) for group in run.groups
+            _group_bandwidth(run.measurements[group.key], group) for group in run.groups
         )
 
     @property
@@ -131,8 +131,8 @@ class GoodputResult:
             GroupGoodput(
                 group=group.group,
                 nodes=group.nodes,
-                training=run.measurements[group.group].training,
-                reasons=run.measurements[group.group].reasons,
+                training=run.measurements[group.key].training,
+                reasons=run.measurements[group.key].reasons,
             )
             for group in run.groups
         )

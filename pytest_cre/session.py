@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 import pytest
 
 from pytest_cre import items as item_rules
-from pytest_cre.errors import CreError, UsageProblem
+from pytest_cre.errors import CreError, EvidenceProblem, UsageProblem
 from pytest_cre.interrupt import interrupts_ignored, turn_signals_into_interrupts
 from pytest_cre.items import MARKER, EntryCase
 from pytest_cre.options import Settings, read_settings
@@ -19,8 +19,9 @@ from pytest_cre.options import Settings, read_settings
 if TYPE_CHECKING:
     from pytest_cre.campaign import Campaign
     from pytest_cre.catalog.loader import Catalog
+    from pytest_cre.evidence.manifest import PlannedItem
     from pytest_cre.judge.verdict import Code, ItemVerdict
-    from pytest_cre.report.model import ItemReport, RunReport
+    from pytest_cre.report.model import DecidedBy, ItemReport, RunReport
     from pytest_cre.results import WorkflowRun
 
 MARKER_HELP = (
@@ -91,6 +92,7 @@ class CertificationSession:
         self.campaign: Campaign
         self.problems: list[UsageProblem] = []
         self.planned: list[str] = []  # node ids
+        self.evidence_of: dict[str, PlannedItem] = {}  # by node id
         self.reports: dict[str, ItemReport] = {}  # by node id, in the order they ended
         self.report: RunReport | None = None
         self._restore_signals: Callable[[], None] = lambda: None
@@ -181,7 +183,14 @@ class CertificationSession:
 
     def plan(self, items: list[pytest.Item]) -> None:
         """Remember which items this run promises to certify."""
-        self.planned = [item.nodeid for item in items if item.get_closest_marker(MARKER)]
+        from pytest_cre.evidence.manifest import plan_folders
+
+        marked = [item for item in items if item.get_closest_marker(MARKER)]
+        self.planned = [item.nodeid for item in marked]
+        cases = {item.nodeid: _case_of(item) for item in marked}
+        self.evidence_of = plan_folders(
+            (node_id, case.entry.name, case.scale) for node_id, case in cases.items() if case
+        )
 
     # Running
 
@@ -195,6 +204,7 @@ class CertificationSession:
         if self.planned and not self._is_dry_run:
             with usage_errors():
                 self.campaign.open()
+            self._note_progress()
 
     def case_of(self, request: pytest.FixtureRequest) -> EntryCase:
         """Return what the requesting item runs."""
@@ -217,9 +227,10 @@ class CertificationSession:
                 config=self.config, entry=case.entry, manifests=manifests
             )
 
+        planned = self.evidence_of.get(item.nodeid)
         refused: CreError | None = None
         try:
-            evidence = self.campaign.run(case, modify)
+            evidence = self.campaign.run(case, modify, self.campaign.evidence_folder(planned))
         except CreError as problem:
             refused = problem  # ended below: raised in here, pytest would show both
         if refused is not None:
@@ -340,6 +351,13 @@ class CertificationSession:
             from pytest_cre.report.model import ItemReport
 
             self.reports[report.nodeid] = ItemReport.from_dict(plain)
+            self._note_progress()
+
+    def _note_progress(self) -> None:
+        """Put what is known of the run beside its evidence; a full disk is told once, at the end."""
+        with suppress(EvidenceProblem):
+            report = self.campaign.report(tuple(self.reports.values()), self.planned)
+            self.campaign.write_manifest(report, self.evidence_of, is_finished=False)
 
     def header_lines(self) -> list[str]:
         """Return the lines of pytest's header."""
@@ -355,8 +373,11 @@ class CertificationSession:
         from pytest_cre.report.model import item_report
 
         state, case = self._state(item), _case_of(item)
+        planned = self.evidence_of.get(item.nodeid)
         verdict = state.verdict or state.evidence_verdict
+        decided_by: DecidedBy = "limits" if state.verdict else "evidence"
         if verdict is None or verdict.code != state.code:
+            decided_by = "test"
             reason = state.text.strip().splitlines()[:1]
             verdict = ItemVerdict(
                 entry=case.entry.name if case else item.name,
@@ -366,6 +387,7 @@ class CertificationSession:
                 reasons=tuple(reason),
             )
         if state.code == "pass" and state.verdict is None:
+            decided_by = "test"
             # The test's own assertions were the limits.
             groups = tuple(
                 replace(
@@ -384,6 +406,8 @@ class CertificationSession:
             duration_s=round(time.monotonic() - state.started_s, 3),
             recorded=state.figures,
             text=state.text,
+            decided_by=decided_by,
+            folder=planned.folder if planned and state.run and self.settings.evidence_dir else None,
         )
 
     def _report_interrupt(self, item: pytest.Item) -> None:
@@ -420,6 +444,11 @@ class CertificationSession:
         self.report = self.campaign.conclude(tuple(self.reports.values()), self.planned)
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = self.report.exit_code
+        try:
+            self.campaign.write_manifest(self.report, self.evidence_of, is_finished=True)
+        except EvidenceProblem as problem:
+            self._tell(str(problem))
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         self._write_files(session, self.report)
 
     def write_summary(self, terminal: pytest.TerminalReporter) -> None:

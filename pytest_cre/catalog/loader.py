@@ -91,16 +91,23 @@ class Catalog:
         return replace(self, entries=dict(sorted(by_name.items())))
 
 
-def load_catalog(*, suites: Sequence[Path], profiles: Sequence[Path]) -> Catalog:
+def load_catalog(
+    *, suites: Sequence[Path], profiles: Sequence[Path], replacing: Sequence[Path] = ()
+) -> Catalog:
     """Read every YAML file of the folders; raises `CatalogProblem` for the first mistake.
 
     A suites folder holds `<domain>/<variant>.yaml`; a profiles folder `logs/` and
     `architectures/`. The same name twice is a mistake, whatever the folders; the same folder twice
-    is not.
+    is not. A file of the `replacing` profiles takes the place of one with its name.
     """
+
+    def read(kind: str, form: Form[Named]) -> dict[str, Named]:
+        found = _unique(profile_files(profiles, kind), form)
+        return dict(sorted((found | _unique(profile_files(replacing, kind), form)).items()))
+
     catalog = Catalog(
-        log_profiles=_unique(profile_files(profiles, LOGS), PROFILE_FORM),
-        architectures=_unique(profile_files(profiles, ARCHITECTURES), ARCHITECTURE_FORM),
+        log_profiles=read(LOGS, PROFILE_FORM),
+        architectures=read(ARCHITECTURES, ARCHITECTURE_FORM),
         entries=_unique(suite_files(suites), ENTRY_FORM),
     )
     for line in catalog_problems(catalog):

@@ -13,7 +13,7 @@ from pytest_cre.errors import (
     UsageProblem,
 )
 
-COMMANDS = ("measure", "lint", "cluster", "cleanup", "rbac", "simulate")
+COMMANDS = ("measure", "rejudge", "lint", "cluster", "cleanup", "rbac", "simulate")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

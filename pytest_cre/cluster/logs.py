@@ -54,6 +54,15 @@ class LogFollower:
         return self._spool.size_bytes
 
     @property
+    def whole_bytes(self) -> int:
+        """Return the size of the whole lines known, which are there for good."""
+        return self._spool.whole_bytes
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return these bytes of the log; only while it is followed."""
+        return self._spool.read(start, end)
+
+    @property
     def problem(self) -> Problem | None:
         """Return, after `finish`, why the log is not whole; None when it is."""
         return self._problem

@@ -128,6 +128,11 @@ class GroupEvidence:
     start_s: float | None = None  # scheduled until every pod ran
     run_s: float | None = None  # every pod ran until the Job's terminal condition
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """Return what tells this attempt from the others of its item."""
+        return self.group, self.attempt
+
 
 EXCLUSION_REASONS = (
     "busy",

@@ -4,16 +4,18 @@ Every renderer takes its numbers from here, so that all files say the same.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, cast
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, cast
 
 from pytest_cre.evidence.model import Exclusion, GroupEvidence, WorkflowEvidence
 from pytest_cre.judge.figures import FIGURE_UNITS
+from pytest_cre.judge.run import run_result
 from pytest_cre.judge.verdict import EXIT_CODES, Check, Code, GroupVerdict, ItemVerdict, RunResult
 
 SCHEMA = "cre.report/1"
 SIMULATED_NOTE = "simulated hardware, not a certification"
 FULL_SCALE = "full-scale"
+DecidedBy = Literal["limits", "evidence", "test"]
 USUAL_OPERATORS = {"step_time": "<="}  # every other metric is the better the larger it is
 
 
@@ -75,7 +77,12 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemReport:
-    """One pytest item. `text` is what pytest showed of it; empty for a pass."""
+    """One pytest item. `text` is what pytest showed of it; empty for a pass.
+
+    `decided_by`: the limits of the catalog; the evidence alone, which was not fit to be judged by
+    them; or the test function and whatever kept it from running. `evidence` is the item's folder
+    below that of `--cre-evidence`.
+    """
 
     node_id: str
     entry: str
@@ -91,6 +98,8 @@ class ItemReport:
     recorded: Mapping[str, Figure] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
+    decided_by: DecidedBy = "test"
+    evidence: str | None = None
 
     @property
     def title(self) -> str:
@@ -140,6 +149,19 @@ class RunReport:
     items: tuple[ItemReport, ...] = ()
     schema: str = SCHEMA
 
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> "RunReport":
+        """Return the report that `to_dict` was given."""
+        known = dict(given)
+        for name in ("exit_code", "not_run", "note"):
+            known.pop(name, None)
+        for name in ("nodes", "leftovers", "planned"):
+            known[name] = tuple(known[name])
+        known["cluster"] = ClusterReport(**known["cluster"])
+        known["excluded"] = tuple(Exclusion(**each) for each in known["excluded"])
+        known["items"] = tuple(ItemReport.from_dict(each) for each in known["items"])
+        return cls(**known)
+
     @property
     def exit_code(self) -> int:
         """Return pytest's exit code for this result."""
@@ -174,6 +196,8 @@ def item_report(
     duration_s: float,
     recorded: Sequence[tuple[str, float, str]] = (),
     text: str = "",
+    decided_by: DecidedBy = "test",
+    folder: str | None = None,
 ) -> ItemReport:
     """Return the report of an item. `recorded` are a test's own figures; the last of a name counts.
 
@@ -200,7 +224,23 @@ def item_report(
         recorded={name: Figure(value=value, unit=unit) for name, value, unit in recorded},
         options=dict(first.options) if first else {},
         text=text,
+        decided_by=decided_by,
+        evidence=folder,
     )
+
+
+def with_result(report: RunReport) -> RunReport:
+    """Return the report with the result that its items, exclusions and leftovers come to."""
+    accepted = report.settings.get("accepted_exclusions", ())
+    result = run_result(
+        report.items,
+        planned=len(report.planned),
+        excluded=report.excluded,
+        # Nodes that the user left out by name or selector are untested by choice.
+        accepted_exclusions=("unselected", *accepted),
+        missing=report.settings.get("missing_limit", "skip"),
+    )
+    return replace(report, result="ERROR" if report.leftovers else result)
 
 
 def group_report(verdict: GroupVerdict, evidence: GroupEvidence | None) -> GroupReport:

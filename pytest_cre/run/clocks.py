@@ -28,6 +28,7 @@ class RunTiming:
     interrupted_s: float = 4.0  # instead of the last three after Ctrl-C
     stall_check_s: float = 5.0
     progress_s: float = 10.0  # a phase is told again this often
+    record_s: float = 5.0  # evidence so far is put on disk this often
     clock: Callable[[], float] = time.monotonic
 
 

@@ -1,7 +1,7 @@
 """One group of nodes: create its Job, watch it to its end, keep what was seen, delete it."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from pytest_cre.run.seenpods import SeenPods
 
 if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
+    from pytest_cre.evidence.journal import GrowingLog
     from pytest_cre.run.view import ClusterView
 
 _SLICE_S = 0.25  # how late an interrupt may be noticed
@@ -39,6 +40,7 @@ class World:
     on_progress: Callable[[GroupProgress], None]
     is_stalled: Callable[[GroupEvidence], bool] | None
     keep: Callable[[GroupEvidence], bool]
+    record: "Callable[[GroupEvidence, Sequence[GrowingLog]], None] | None"
     timing: RunTiming
 
 
@@ -91,6 +93,7 @@ class _GroupRun:
         self._job: JobFacts | None = None
         self._job_object: Mapping[str, Any] | None = None
         self._told: tuple[tuple[Phase, int, int], float] | None = None
+        self._recorded_s: float | None = None
 
     def run(self) -> tuple[GroupEvidence, tuple[str, ...]]:
         """Go through all phases; the clean-up comes whatever happened before."""
@@ -153,6 +156,7 @@ class _GroupRun:
                 return
             self._job_object, self._job = job, self._workload.read_terminal(job)
             seen = self._look()
+            self._record()
             if self._job.terminal != "none":
                 self._problems += watchdog.losses
                 return
@@ -169,6 +173,14 @@ class _GroupRun:
                 return
             self._tell(state.phase, remaining_s=state.remaining_s, detail=state.detail)
             self._wait(generation, seen)
+
+    def _record(self) -> None:
+        """Put what is known of the attempt where a kill -9 does not reach it, now and then."""
+        record, now_s = self._world.record, self._timing.clock()
+        is_due = self._recorded_s is None or now_s - self._recorded_s >= self._timing.record_s
+        if record is not None and is_due:
+            self._recorded_s = now_s
+            record(self._evidence(), self._logs.growing())
 
     def _is_stalled(self, watchdog: Watchdog) -> bool:
         is_stalled = self._world.is_stalled

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_cre.cluster.logs import LogFollower, LogSource
 from pytest_cre.cluster.pods import container_state
+from pytest_cre.evidence.journal import GrowingLog
 from pytest_cre.evidence.model import LogStream, PodFacts, Problem
 
 if TYPE_CHECKING:
@@ -50,6 +52,12 @@ class PodLogs:
         """Return what has been read so far, as streams that are not complete."""
         return _sorted(_stream(source, follower) for source, follower in self._followers.values())
 
+    def growing(self) -> tuple[GrowingLog, ...]:
+        """Return every log as it stands and grows, in the order in which they began."""
+        return tuple(
+            _Growing(_about(source), follower) for source, follower in self._followers.values()
+        )
+
     def finish(self, patience_s: float) -> tuple[tuple[LogStream, ...], tuple[Problem, ...]]:
         """Read every log to its end, together within `patience_s`.
 
@@ -74,10 +82,27 @@ class PodLogs:
         return streams
 
 
+@dataclass(frozen=True, slots=True)
+class _Growing:
+    stream: LogStream
+    follower: LogFollower
+
+    @property
+    def whole_bytes(self) -> int:
+        return self.follower.whole_bytes
+
+    def read(self, start: int, end: int) -> bytes:
+        return self.follower.read(start, end)
+
+
 def _stream(source: LogSource, follower: LogFollower) -> LogStream:
+    return replace(_about(source), data=follower.snapshot())
+
+
+def _about(source: LogSource) -> LogStream:
     return LogStream(
         pod=source.pod,
-        data=follower.snapshot(),
+        data=b"",
         container=source.container,
         node=source.node,
         completion_index=source.completion_index,

@@ -3,7 +3,7 @@
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from pytest_cre.run.view import ClusterView
 
 if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
+    from pytest_cre.evidence.journal import GrowingLog
 
 MAX_CONCURRENT = 64
 
@@ -41,6 +42,7 @@ def run_workflow(
     is_stalled: Callable[[GroupEvidence], bool] | None = None,
     wants_more: Callable[[GroupEvidence], GroupPlan | None] | None = None,
     keep: Callable[[GroupEvidence], bool] = lambda _: False,
+    record: "Callable[[GroupEvidence, Sequence[GrowingLog]], None] | None" = None,
     max_concurrent: int = MAX_CONCURRENT,
     timing: RunTiming | None = None,
 ) -> WorkflowEvidence:
@@ -50,6 +52,7 @@ def run_workflow(
     - `on_progress` is called from the groups' threads and must be quick.
     - `is_stalled` is asked now and then with a running group's evidence so far.
     - `wants_more` returns the plan of another attempt on a group, or None when it is satisfied.
+    - `record` is given a running group's evidence and growing logs now and then.
     - `keep` says which group's objects stay in the cluster; they are not leftovers.
 
     Trouble with the API is a problem in the evidence. Raises only `EvidenceProblem` when the
@@ -68,6 +71,7 @@ def run_workflow(
                 on_progress=on_progress,
                 is_stalled=is_stalled,
                 keep=keep,
+                record=record,
                 timing=timing or RunTiming(),
             )
             finished, never_ran = _run_groups(plan, world, wants_more, max_concurrent)

@@ -4,6 +4,12 @@ import subprocess
 import pytest
 
 from pytest_cre.errors import EvidenceProblem
+from pytest_cre.evidence.manifest import (
+    RunManifest,
+    plan_folders,
+    read_manifest,
+    write_manifest,
+)
 from pytest_cre.evidence.masking import MASK
 from pytest_cre.evidence.model import (
     Exclusion,
@@ -14,7 +20,7 @@ from pytest_cre.evidence.model import (
     Problem,
     WorkflowEvidence,
 )
-from pytest_cre.evidence.store import masked, read_store, read_workflow, write_workflow
+from pytest_cre.evidence.store import folder_name, masked, read_workflow, write_workflow
 
 JOB = {
     "kind": "Job",
@@ -103,18 +109,22 @@ def workflow(*groups, **changes):
     )  # fmt: skip
 
 
+def write(root, evidence):
+    folder = root / folder_name(evidence.entry, evidence.scale)
+    write_workflow(folder, evidence)
+    return folder
+
+
 def test_store_written_evidence_reads_back_equal(tmp_path):
     evidence = workflow(group(), group(attempt=1), group("group-1"))
 
-    folder = write_workflow(tmp_path, evidence)
+    folder = write(tmp_path, evidence)
 
     assert read_workflow(folder) == masked(evidence)
-    assert read_store(tmp_path) == (masked(evidence),)
-    assert read_store(folder) == (masked(evidence),)
 
 
 def test_store_layout_is_one_folder_per_entry_scale_group_and_attempt(tmp_path):
-    write_workflow(tmp_path, workflow(group(attempt=1)))
+    write(tmp_path, workflow(group(attempt=1)))
 
     folder = tmp_path / "communication.nccl-all-reduce@full-scale/group-0/attempt-1"
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -125,12 +135,12 @@ def test_store_layout_is_one_folder_per_entry_scale_group_and_attempt(tmp_path):
 
 
 def test_store_never_holds_environment_values_or_secrets(tmp_path):
-    write_workflow(tmp_path, workflow())
+    folder = write(tmp_path, workflow())
 
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     for secret in (b"hf_verysecret", b"c2VjcmV0", b"alsosecret"):
         assert secret not in everything
-    [kept] = read_store(tmp_path)
+    kept = read_workflow(folder)
     env = kept.groups[0].manifests[0]["spec"]["template"]["spec"]["containers"][0]["env"]
     assert env[:2] == [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "HF_TOKEN", "value": MASK}]
 
@@ -138,7 +148,7 @@ def test_store_never_holds_environment_values_or_secrets(tmp_path):
 def test_store_same_evidence_gives_the_same_bytes(tmp_path):
     first, second = tmp_path / "a", tmp_path / "b"
     for root in (first, second):
-        write_workflow(root, workflow())
+        write(root, workflow())
 
     def content(root):
         return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
@@ -147,7 +157,7 @@ def test_store_same_evidence_gives_the_same_bytes(tmp_path):
 
 
 def test_store_checksums_are_accepted_by_sha256sum(tmp_path):
-    folder = write_workflow(tmp_path, workflow())
+    folder = write(tmp_path, workflow())
 
     for place in (folder, folder / "group-0/attempt-0"):
         subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=place, check=True)
@@ -160,7 +170,7 @@ def test_store_checksums_are_accepted_by_sha256sum(tmp_path):
 )  # fmt: skip
 @pytest.mark.parametrize("is_removed", [True, False])
 def test_read_of_changed_or_missing_file_names_it(tmp_path, name, is_removed):
-    folder = write_workflow(tmp_path, workflow())
+    folder = write(tmp_path, workflow())
     path = folder / name
     if is_removed:
         path.unlink()
@@ -195,7 +205,7 @@ def resum(folder):
     ids=["schema", "path", "number-for-groups", "number-for-entry", "list", "missing-scale"],
 )
 def test_read_of_malformed_evidence_is_one_line(tmp_path, change):
-    folder = write_workflow(tmp_path, workflow())
+    folder = write(tmp_path, workflow())
     rewrite(folder / "workflow.json", change)
     resum(folder)
 
@@ -206,7 +216,7 @@ def test_read_of_malformed_evidence_is_one_line(tmp_path, change):
 
 
 def test_read_of_log_outside_the_folder_is_refused(tmp_path):
-    folder = write_workflow(tmp_path, workflow())
+    folder = write(tmp_path, workflow())
     rewrite(
         folder / "group-0/attempt-0/logs.json", lambda logs: [logs[0] | {"file": "/etc/passwd"}]
     )
@@ -218,11 +228,11 @@ def test_read_of_log_outside_the_folder_is_refused(tmp_path):
 
 
 def test_write_again_replaces_the_item_as_a_whole(tmp_path):
-    write_workflow(tmp_path, workflow(group(), group("group-1")))
+    write(tmp_path, workflow(group(), group("group-1")))
 
-    write_workflow(tmp_path, workflow(group()))
+    folder = write(tmp_path, workflow(group()))
 
-    [kept] = read_store(tmp_path)
+    kept = read_workflow(folder)
     assert [each.group for each in kept.groups] == ["group-0"]
     assert [path.name for path in tmp_path.iterdir()] == [
         "communication.nccl-all-reduce@full-scale"
@@ -230,7 +240,7 @@ def test_write_again_replaces_the_item_as_a_whole(tmp_path):
 
 
 def test_write_that_fails_keeps_what_was_there(tmp_path, monkeypatch):
-    folder = write_workflow(tmp_path, workflow())
+    folder = write(tmp_path, workflow())
 
     def full_disk(*_args):
         raise OSError(28, "No space left on device")
@@ -238,7 +248,7 @@ def test_write_that_fails_keeps_what_was_there(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("os.fsync", full_disk)
         with pytest.raises(EvidenceProblem, match="No space left"):
-            write_workflow(tmp_path, workflow(group("group-1")))
+            write(tmp_path, workflow(group("group-1")))
 
     assert read_workflow(folder) == masked(workflow())
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
@@ -247,15 +257,43 @@ def test_write_that_fails_keeps_what_was_there(tmp_path, monkeypatch):
 def test_write_of_hostile_pod_name_stays_inside_the_folder(tmp_path):
     evidence = workflow(group(logs=(LogStream(pod="../../../x\n", data=b"1"),)))
 
-    folder = write_workflow(tmp_path / "root", evidence)
+    folder = write(tmp_path / "root", evidence)
 
     assert read_workflow(folder) == masked(evidence)
     assert [path.name for path in tmp_path.iterdir()] == ["root"]
 
 
-@pytest.mark.parametrize("name", ["nothing", "empty"])
-def test_read_of_folder_without_evidence_says_so(tmp_path, name):
-    (tmp_path / "empty").mkdir()
+def test_items_of_one_entry_and_scale_have_folders_of_their_own():
+    planned = plan_folders(
+        [("a", "x/y", "full-scale"), ("b", "x/y", "full-scale"), ("c", "x/y", "intra-node")]
+    )
 
-    with pytest.raises(EvidenceProblem, match=name):
-        read_store(tmp_path / name)
+    assert {node_id: each.folder for node_id, each in planned.items()} == {
+        "a": "x.y@full-scale", "b": "x.y@full-scale.2", "c": "x.y@intra-node",
+    }  # fmt: skip
+
+
+def test_manifest_reads_back_equal(tmp_path):
+    manifest = RunManifest(
+        report={"run_id": "r", "items": []},
+        is_finished=False,
+        planned=plan_folders([("a", "x/y", "full-scale")]),
+        simulated_limits={"n1": "[]"},
+        catalogs=("/own",),
+    )
+
+    write_manifest(tmp_path, manifest)
+
+    assert read_manifest(tmp_path) == manifest
+
+
+@pytest.mark.parametrize(
+    "text", [None, "[]", "{", '{"schema": "cre.run/9"}', '{"schema": "cre.run/1"}']
+)
+def test_read_of_no_or_malformed_manifest_is_one_line(tmp_path, text):
+    if text is not None:
+        (tmp_path / "run.json").write_text(text)
+
+    with pytest.raises(EvidenceProblem, match=r"run\.json") as caught:
+        read_manifest(tmp_path)
+    assert "\n" not in str(caught.value)

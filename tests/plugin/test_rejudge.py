@@ -1,0 +1,151 @@
+"""Evidence of a run judged again: the same bytes, other limits, killed runs, damage."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SUITES = ("--pyargs", "pytest_cre.suites")
+SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
+RAISED = """
+description: an accelerator of which more is asked
+productLabels: [NVIDIA-H100-80GB-HBM3]
+gpusPerNode: 8
+nicsPerNode: 8
+limits:
+  - {metric: busbw, operator: ">=", value: 999, unit: GB/s, entry: communication/nccl-all-reduce,
+     statistic: max, scale: intra-node, minNodes: 1, maxNodes: 1, tier: simulated, source: a test,
+     date: 2026-01-01}
+"""
+
+
+def environment(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    return {**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "200"}
+
+
+def pytest_command(*arguments: str) -> list[str]:
+    files = ("--cre-json=r.json", "--cre-evidence=evidence")
+    chosen = ("-m", "certification", "-p", "no:cacheprovider")
+    return [sys.executable, "-m", "pytest", *chosen, *files, *SUITES, *arguments]
+
+
+def rejudge(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_cre.cli", "rejudge", *arguments],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module", params=["h100-2", "slow-node"])
+def finished(request, tmp_path_factory) -> tuple[Path, int]:
+    folder = tmp_path_factory.mktemp(request.param)
+    done = subprocess.run(
+        pytest_command("--cre-scenario", request.param, "-k", "nccl", *SMALL),
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    return folder, done.returncode
+
+
+def test_rejudge_gives_the_bytes_and_the_exit_code_of_the_run(finished):
+    folder, code = finished
+
+    again = rejudge(folder, "evidence", "--format", "json")
+
+    assert again.stdout == (folder / "r.json").read_text()
+    assert again.returncode == code
+    assert code in (0, 1)
+
+
+def test_rejudge_as_text_ends_with_the_result(finished):
+    folder, _ = finished
+
+    again = rejudge(folder, "evidence")
+
+    result = json.loads((folder / "r.json").read_text())["result"]
+    assert again.stdout.splitlines()[-1].startswith(f"certification {result}: ")
+
+
+def test_rejudge_with_a_raised_limit_fails_the_entry_that_it_is_for(finished, tmp_path):
+    folder, _ = finished
+    (tmp_path / "architectures").mkdir()
+    (tmp_path / "architectures/h100.yaml").write_text(RAISED)
+
+    again = rejudge(folder, "evidence", "--profiles", str(tmp_path), "--format", "json")
+
+    before = {
+        item["node_id"]: item for item in json.loads((folder / "r.json").read_text())["items"]
+    }
+    for item in json.loads(again.stdout)["items"]:
+        if item["scale"] == "intra-node":
+            assert item["code"] == "fail"
+            assert "below the simulated h100 limit 999 GB/s" in item["text"].splitlines()[0]
+        else:
+            assert item == before[item["node_id"]]
+    assert again.returncode == 1
+
+
+def test_rejudge_of_changed_evidence_is_refused_in_one_line(finished):
+    folder, _ = finished
+    log = next((folder / "evidence").rglob("*.log"))
+    kept = log.read_bytes()
+    log.write_bytes(kept.replace(b"1", b"9"))
+    try:
+        again = rejudge(folder, "evidence")
+    finally:
+        log.write_bytes(kept)
+
+    assert again.returncode == 3
+    assert "was changed after the run" in again.stderr
+    assert again.stderr.count("\n") == 1
+
+
+def test_rejudge_of_a_folder_without_evidence_says_so(tmp_path):
+    again = rejudge(tmp_path, str(tmp_path))
+
+    assert again.returncode == 3
+    assert "holds no run.json" in again.stderr
+
+
+def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(tmp_path):
+    running = subprocess.Popen(
+        pytest_command(
+            "--cre-scenario", "h100-2", "-k", "nemotron", "--cre-option", "maxSteps=100000"
+        ),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not any(b"iteration" in log.read_bytes() for log in tmp_path.rglob("*.log")):
+            assert running.poll() is None
+            assert time.monotonic() < deadline, "no log reached the disk"
+            time.sleep(0.1)
+    finally:
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+
+    again = rejudge(tmp_path, "evidence", "--format", "json")
+
+    report = json.loads(again.stdout)
+    [item] = report["items"]
+    assert (item["code"], report["result"], again.returncode) == ("inconclusive", "FAILED", 1)
+    assert any("the run was killed" in reason for reason in item["groups"][0]["reasons"])
+    assert item["groups"][0]["figures"]["step_time"]["value"] > 0
