@@ -51,7 +51,7 @@ def test_profile_is_named_by_its_metadata_not_by_its_file(folder):
     profile = folder.load().log_profile("my-bench")
     assert profile.patterns["bandwidthResult"].example == "8 1.0 2.0"
     assert profile.timestamp_layout == "2006-01-02 15:04:05"
-    assert profile.reads_bandwidth
+    assert profile.reads == "bandwidth"
 
 
 def test_architecture_is_read_with_its_limits(folder):
@@ -240,3 +240,21 @@ def test_shipped_folders_are_there_however_the_package_is_installed():
     assert (shipped_suites() / "communication" / "nccl-all-reduce.yaml").is_file()
     assert (shipped_profiles() / "logs").is_dir()
     assert isinstance(shipped_suites(), Path)
+
+
+def test_replacing_profiles_take_the_place_of_their_namesakes(folder, tmp_path):
+    folder.entry()
+    folder.architecture()
+    other = tmp_path / "strict/architectures"
+    other.mkdir(parents=True)
+    text = next(folder.profiles.rglob("x1.yaml")).read_text()
+    (other / "x1.yaml").write_text(text.replace("gpusPerNode: 4", "gpusPerNode: 6"))
+
+    catalog = load_catalog(
+        suites=[folder.suites],
+        profiles=[shipped_profiles(), folder.profiles],
+        replacing=[other.parent],
+    )
+
+    assert catalog.architectures["x1"].gpus_per_node == 6
+    assert "h100" in catalog.architectures
