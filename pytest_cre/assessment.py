@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 
 from pytest_cre.catalog.simulated import limits_from_json
 from pytest_cre.errors import EvidenceProblem
+from pytest_cre.judge.figures import whole_sizes
 from pytest_cre.judge.group import judge_group
-from pytest_cre.judge.limits import applying_limits, fabric_of
+from pytest_cre.judge.limits import applying_limits
 from pytest_cre.judge.run import judge_item
+from pytest_cre.judge.transport import group_fabric
+from pytest_cre.judge.wire import physics_limits
 from pytest_cre.measure.measurement import measure_group
 from pytest_cre.report.failure import failure_text, skip_text
 
@@ -15,8 +18,8 @@ if TYPE_CHECKING:
     from pytest_cre.catalog.entry import CatalogEntry
     from pytest_cre.catalog.limit import Limit
     from pytest_cre.catalog.loader import Catalog
-    from pytest_cre.evidence.model import WorkflowEvidence
-    from pytest_cre.judge.run import MissingLimit
+    from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
+    from pytest_cre.judge.missing import MissingLimit, SimulatedBy
     from pytest_cre.judge.verdict import ItemVerdict
     from pytest_cre.measure.model import Measurement
 
@@ -33,11 +36,14 @@ class Assessor:
         simulated_limits: Mapping[str, str],
         missing_limit: "MissingLimit",
         logs_place: str | None,
+        simulated_by: "SimulatedBy" = "scenario",
     ) -> None:
         self._catalog = catalog
         self._missing_limit = missing_limit
+        self._is_judged_as_real = simulated_by == "published"
         self._logs_place = logs_place or NOT_KEPT
         limits = [limit for each in catalog.architectures.values() for limit in each.limits]
+        limits += [limit for entry in catalog.entries.values() for limit in entry.limits]
         texts = {text: node for node, text in sorted(simulated_limits.items(), reverse=True)}
         for text, node in sorted(texts.items()):
             limits += limits_from_json(text, f"node {node}")
@@ -45,9 +51,12 @@ class Assessor:
 
     def measure(self, evidence: "WorkflowEvidence") -> "dict[tuple[str, int], Measurement]":
         """Return the measurement of each group."""
+        return {group.key: self.measure_group(group) for group in evidence.groups}
+
+    def measure_group(self, group: "GroupEvidence") -> "Measurement":
+        """Return the measurement of one group, such as a provisional one while it runs."""
         profiles = self._catalog.log_profiles
-        profile = profiles[self._entry(evidence).log_profile]
-        return {group.key: measure_group(group, profile, profiles) for group in evidence.groups}
+        return measure_group(group, profiles[self._entry(group).log_profile], profiles)
 
     def limits(
         self, evidence: "WorkflowEvidence", measurements: "Mapping[tuple[str, int], Measurement]"
@@ -55,16 +64,21 @@ class Assessor:
         """Return the limits that apply to each group."""
         found = {}
         for group in evidence.groups:
-            bandwidth = measurements[group.key].bandwidth
-            found[group.key] = applying_limits(
+            measurement = measurements[group.key]
+            applying = applying_limits(
                 self._candidates,
                 entry=evidence.entry,
                 scale=evidence.scale,
                 nodes=len(group.nodes),
                 architecture=group.architecture,
-                fabric=fabric_of(bandwidth.transport) if bandwidth else None,
-                is_simulated=group.is_simulated,
+                fabric=group_fabric(group, measurement),
+                is_simulated=group.is_simulated and not self._is_judged_as_real,
+                collective=self._entry(evidence).test,
+                sizes=whole_sizes(measurement),
             )
+            architecture = self._catalog.architectures.get(group.architecture or "")
+            bounds = physics_limits(architecture, group, measurement)
+            found[group.key] = (*applying, *bounds)
         return found
 
     def judge(
@@ -94,7 +108,7 @@ class Assessor:
             return skip_text(verdict)
         return failure_text(verdict, evidence=evidence, logs_place=self._logs_place)
 
-    def _entry(self, evidence: "WorkflowEvidence") -> "CatalogEntry":
+    def _entry(self, evidence: "WorkflowEvidence | GroupEvidence") -> "CatalogEntry":
         try:
             return self._catalog.entries[evidence.entry]
         except KeyError:

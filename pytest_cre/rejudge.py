@@ -27,11 +27,18 @@ def rejudge(root: Path, manifest: RunManifest, catalog: "Catalog") -> RunReport:
         report = RunReport.from_dict(manifest.report)
     except (KeyError, TypeError) as problem:
         raise EvidenceProblem(f"{root / MANIFEST_FILE}: report: {problem}") from None
+    if manifest.certification:
+        from pytest_cre.catalog.certification_file import certification_of
+
+        text, source = manifest.certification, manifest.certification_source
+        catalog = certification_of(text, source, catalog).applied(catalog)
     missing: Any = report.settings.get("missing_limit", "skip")
+    simulated_by: Any = report.settings.get("simulated_by", "scenario")
     assessor = Assessor(
         catalog,
         simulated_limits=manifest.simulated_limits,
         missing_limit=missing,
+        simulated_by=simulated_by,
         logs_place=manifest.logs_place or None,
     )
     items = [_rejudged(root, item, assessor) for item in report.items]

@@ -2,7 +2,9 @@
 
 import pytest
 
+DOMAINS = ["communication/*", "compute/*", "diagnostics/*", "training/*"]
 
-@pytest.mark.certification("*", unless=["communication/*", "training/*"])
+
+@pytest.mark.certification("*", unless=DOMAINS)
 def test_entry(cre_workflow, cre_check):
     cre_check(cre_workflow)

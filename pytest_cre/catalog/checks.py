@@ -1,23 +1,28 @@
 """What a document of the right form may still have wrong: one line per mistake."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_cre.catalog.architecture import Architecture
 from pytest_cre.catalog.documents import NAME, NAME_WORDS
 from pytest_cre.catalog.entry import CatalogEntry, OptionSpec
+from pytest_cre.catalog.limit import Limit
 from pytest_cre.catalog.logprofile import EventPattern, LogProfile
 from pytest_cre.catalog.options import PLAN_NAMES, references
+from pytest_cre.catalog.override_checks import override_problems
 from pytest_cre.catalog.pattern import compile_pattern
+from pytest_cre.catalog.platform import Platform
 from pytest_cre.formats.choices import choices_words
 from pytest_cre.formats.yaml import Path as YamlPath
 from pytest_cre.formats.yaml import YamlDocument
 
 SCRIPTS = Path(__file__).parent.parent / "workloads"
+OWNERS = {"simulated": "scenarios", "given": "what a run is told"}
 LONGEST_NAME = 63  # the entry's name becomes a label value
 REQUIRED_GROUPS = {
     "bandwidthResult": ("size", "algBW", "busBW"),
     "networkTransport": ("transport",),
+    "gemmResult": ("gpu", "tflops"),
 }
 
 
@@ -40,11 +45,37 @@ def entry_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]
         yield f"{document.place(('workloads',))}: workloads must hold one of {choices}"
     for path, text in _leaves(entry):
         yield from _reference_problems(text, entry, document.place(path))
+    yield from override_problems(entry.overrides, document, entry.options)
+    yield from _needs_problems(entry, document)
+    yield from _tier_problems(entry.limits, document)
     shipped = sorted(path.name for path in SCRIPTS.glob("*.py") if path.name != "__init__.py")
     for index, script in enumerate(entry.scripts):
         if script not in shipped:
             place = document.place(("scripts", index))
             yield f"{place}: script {script!r} is unknown{choices_words(script, shipped)}"
+
+
+def _needs_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]:
+    named: list[tuple[YamlPath, str]] = [
+        (("modelParallel", index), name) for index, name in enumerate(entry.needs.model_parallel)
+    ]
+    if entry.needs.expert_parallel is not None:
+        named.append((("expertParallel",), entry.needs.expert_parallel))
+    for path, name in named:
+        if name not in entry.options:
+            words = f"is no option of the entry{choices_words(name, entry.options)}"
+            yield f"{document.place(('needs', *path))}: {name!r} {words}"
+
+
+def _tier_problems(limits: Sequence[Limit], document: YamlDocument) -> Iterator[str]:
+    """Yield the limits that claim a tier which no file can give."""
+    for index, limit in enumerate(limits):
+        if limit.tier in OWNERS:
+            owner = OWNERS[limit.tier]
+            yield (
+                f"{document.place(('limits', index, 'tier'))}: limits[{index}].tier {limit.tier} "
+                f"belongs to {owner}; choices: published, site, physics"
+            )
 
 
 def _option_problems(option: OptionSpec, document: YamlDocument) -> Iterator[str]:
@@ -117,7 +148,16 @@ def architecture_problems(architecture: Architecture, document: YamlDocument) ->
     """Yield what is wrong with an architecture, seen alone."""
     if not NAME.fullmatch(architecture.name):
         yield f"{document.place()}: file {architecture.name!r} names it and {NAME_WORDS}"
-    for index, limit in enumerate(architecture.limits):
-        if limit.tier == "simulated":
-            place = document.place(("limits", index, "tier"))
-            yield f"{place}: limits[{index}].tier simulated belongs to scenarios; choices: published, site, physics"
+    if architecture.domain_gpus % architecture.gpus_per_node and architecture.domain_gpus > 1:
+        place = document.place(("nvlinkDomainGpus",))
+        words = f"no multiple of gpusPerNode {architecture.gpus_per_node}"
+        yield f"{place}: nvlinkDomainGpus {architecture.domain_gpus} is {words}"
+    yield from override_problems(architecture.overrides, document, {})
+    yield from _tier_problems(architecture.limits, document)
+
+
+def platform_problems(platform: Platform, document: YamlDocument) -> Iterator[str]:
+    """Yield what is wrong with a platform, seen alone."""
+    if not NAME.fullmatch(platform.name):
+        yield f"{document.place()}: file {platform.name!r} names it and {NAME_WORDS}"
+    yield from override_problems(platform.overrides, document, {}, is_platform=True)

@@ -1,14 +1,22 @@
 """Documents to the catalog's own types, by form alone; what they say is checked in `checks`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from pytest_cre.catalog.architecture import Architecture
-from pytest_cre.catalog.documents import EntryDocument, PatternsDocument, ProfileDocument
-from pytest_cre.catalog.entry import CatalogEntry, OptionSpec, WorkloadCommand, WorkloadKind
-from pytest_cre.catalog.limit_document import ArchitectureDocument, limit_from
+from pytest_cre.catalog.documents import PatternsDocument, ProfileDocument
+from pytest_cre.catalog.entry import (
+    CatalogEntry,
+    Needs,
+    OptionSpec,
+    WorkloadCommand,
+    WorkloadKind,
+)
+from pytest_cre.catalog.entry_document import EntryDocument
+from pytest_cre.catalog.limit_document import limit_from
 from pytest_cre.catalog.logprofile import EventPattern, LogProfile
+from pytest_cre.catalog.override_document import overrides_from
 from pytest_cre.formats.yaml import YamlDocument, validate
 
 _FIELDS: dict[WorkloadKind, str] = {
@@ -17,6 +25,11 @@ _FIELDS: dict[WorkloadKind, str] = {
     "mpiJob": "mpi_job",
     "trainJob": "train_job",
 }
+
+
+def entry_name(path: Path) -> str:
+    """Return the name of the entry in a file: `<domain>/<variant>`."""
+    return f"{path.absolute().parent.name}/{path.stem}"
 
 
 def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
@@ -37,7 +50,7 @@ def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
         for name, option in sorted(form.options.items())
     }
     return CatalogEntry(
-        name=f"{path.absolute().parent.name}/{path.stem}",
+        name=entry_name(path),
         description=form.description,
         measures=form.measures,
         test=form.test,
@@ -52,6 +65,24 @@ def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
         env=dict(sorted(form.env.items())),
         scripts=tuple(form.scripts),
         architectures=tuple(form.architectures),
+        overrides=overrides_from(form.overrides, document),
+        needs=Needs(
+            nodes=form.needs.nodes,
+            gpus=form.needs.gpus,
+            model_parallel=tuple(form.needs.model_parallel),
+            expert_parallel=form.needs.expert_parallel,
+            cluster=tuple(form.needs.cluster),
+        ),
+        cost_s=form.cost,
+        node_health=form.node_health,
+        stall_multiplier=form.stall_multiplier,
+        limits=tuple(
+            replace(
+                limit_from(each, place=document.place(("limits", index))), entry=entry_name(path)
+            )
+            for index, each in enumerate(form.limits)
+        ),
+        extends=form.extends,
         place=document.place(),
     )
 
@@ -82,20 +113,4 @@ def profile_from(document: YamlDocument, _path: Path) -> LogProfile:
         warmup_steps=form.spec.warmup_steps,
         log_interval=form.spec.log_interval,
         place=document.place(("metadata", "name")),
-    )
-
-
-def architecture_from(document: YamlDocument, path: Path) -> Architecture:
-    """Return the architecture of a file `<name>.yaml`; raises `YamlProblem`."""
-    form = validate(document, ArchitectureDocument)
-    return Architecture(
-        name=path.stem,
-        product_labels=tuple(form.product_labels),
-        gpus_per_node=form.gpus_per_node,
-        nics_per_node=form.nics_per_node,
-        limits=tuple(
-            limit_from(each, place=document.place(("limits", index)), architecture=path.stem)
-            for index, each in enumerate(form.limits)
-        ),
-        place=document.place(),
     )

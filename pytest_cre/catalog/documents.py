@@ -1,4 +1,4 @@
-"""The YAML forms of entries, architectures and log profiles, as pydantic models."""
+"""The types that every YAML form is made of, and the form of log profiles."""
 
 import re
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from pytest_cre.catalog.entry import SCALES, Measures
+from pytest_cre.catalog.entry import SCALES
 from pytest_cre.catalog.logprofile import TimeUnit
 from pytest_cre.formats.duration import parse_duration
 from pytest_cre.formats.quantity import parse_message_bytes
@@ -19,9 +19,12 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NODES = re.compile(r"[1-9][0-9]{0,5}")
 
 
-def _read_by(check: Callable[[Any], Any]) -> BeforeValidator:
-    """Take values through a reader whose `ValueError` is the end of a message."""
-    return BeforeValidator(check)
+def _read_by(check: Callable[[Any], Any], written: Any = str) -> BeforeValidator:
+    """Take values through a reader whose `ValueError` is the end of a message.
+
+    `written` is what may stand in the file, for the JSON Schema.
+    """
+    return BeforeValidator(check, json_schema_input_type=written)
 
 
 def _text(value: object) -> str:
@@ -61,12 +64,12 @@ def _timeout(value: object) -> float:
     return seconds
 
 
-Seconds = Annotated[float, _read_by(_timeout)]
-Bytes = Annotated[int, _read_by(_bytes), Field(ge=1)]
-Text = Annotated[str, _read_by(_text)]
+Seconds = Annotated[float, _read_by(_timeout, str | float)]
+Bytes = Annotated[int, _read_by(_bytes, str | int), Field(ge=1)]
+Text = Annotated[str, _read_by(_text, str | float)]
 Name = Annotated[str, _read_by(_name)]
 EnvName = Annotated[str, _read_by(_env_name)]
-Scale = Annotated[str, _read_by(_scale)]
+Scale = Annotated[str, _read_by(_scale, str | int)]
 Filled = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Natural = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -76,49 +79,6 @@ class Document(BaseModel):
     """Base of every form: camelCase keys, nothing unknown, no guessing of types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
-
-
-class OptionDocument(Document):
-    """An option: its default, the RE2 pattern of its values, what it means."""
-
-    default: Text
-    pattern: Filled | None = None
-    description: str = ""
-
-
-class WorkloadDocument(Document):
-    """What the container runs."""
-
-    command: Annotated[list[Text], Field(min_length=1)]
-    args: list[Text] = []
-
-
-class WorkloadsDocument(Document):
-    """Commands by workload kind; the order in the file is the order of preference."""
-
-    indexed_job: WorkloadDocument | None = None
-    job_set: WorkloadDocument | None = None
-    mpi_job: WorkloadDocument | None = None
-    train_job: WorkloadDocument | None = None
-
-
-class EntryDocument(Document):
-    """A catalog entry; its name is its path, `<domain>/<variant>.yaml`."""
-
-    description: Filled
-    measures: Measures
-    test: Filled | None = None
-    image: Filled
-    gpus_per_node: Count | None = None
-    scales: Annotated[list[Scale], Field(min_length=1)] = ["full-scale"]
-    architectures: list[Name] = []
-    log_profile: Name
-    timeout: Seconds
-    start_timeout: Seconds = 600.0
-    options: dict[str, OptionDocument] = {}
-    env: dict[EnvName, Text] = {}
-    scripts: list[Filled] = []
-    workloads: WorkloadsDocument
 
 
 class PatternDocument(Document):
@@ -141,6 +101,8 @@ class PatternsDocument(Document):
     warmup_step: PatternDocument | None = None
     bandwidth_result: PatternDocument | None = None
     network_transport: PatternDocument | None = None
+    gemm_result: PatternDocument | None = None
+    diagnostic_report: PatternDocument | None = None
 
 
 class TimestampDocument(Document):

@@ -4,8 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pytest_cre.catalog.limit import Limit
+from pytest_cre.catalog.override import Override
+
 WorkloadKind = Literal["indexedJob", "jobSet", "mpiJob", "trainJob"]
-Measures = Literal["bandwidth", "training"]
+Measures = Literal["bandwidth", "training", "gemm", "diagnostics"]
+Provision = Literal["nics", "dcgm", "computeDomain"]
+NODE_HEALTH = "node.spec.unschedulable == true"  # a cordon while a workload runs
 SCALES = ("full-scale", "intra-node", "intra-rack")
 
 
@@ -28,11 +33,27 @@ class WorkloadCommand:
     """What a container runs when the entry runs as one kind of workload.
 
     `command` and `args` may hold `${name}`: an option, or one of `nodes`, `gpusPerNode`, `gpus`,
-    `masterAddress`, `architecture`.
+    `masterAddress`, `architecture`, `test`.
     """
 
     command: tuple[str, ...]
     args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a group of nodes must have for an entry to run on it.
+
+    `model_parallel` are options whose product must divide the group's GPUs; what comes out, the
+    data-parallel size, must be a multiple of the option `expert_parallel`. `cluster` is what the
+    cluster must provide besides; that shows only when the entry runs.
+    """
+
+    nodes: int = 1
+    gpus: int = 1
+    model_parallel: tuple[str, ...] = ()
+    expert_parallel: str | None = None
+    cluster: tuple[Provision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +75,13 @@ class CatalogEntry:
     env: Mapping[str, str] = field(default_factory=dict)
     scripts: tuple[str, ...] = ()  # files of pytest_cre/workloads, mounted at /cre
     architectures: tuple[str, ...] = ()  # empty: any
+    overrides: tuple[Override, ...] = ()  # after those of the architecture and the platform
+    needs: Needs = field(default_factory=Needs)
+    cost_s: float | None = None  # how long healthy nodes are busy with it, with default options
+    node_health: str = NODE_HEALTH  # CEL over `node`, true for one that has failed
+    stall_multiplier: float | None = None  # of the usual time between two printed steps
+    limits: tuple[Limit, ...] = ()  # of this entry on any architecture
+    extends: str | None = None  # the entry that this one was made from
     place: str = ""  # file:line:column
 
     @property

@@ -1,26 +1,38 @@
 """Files of suites and profiles: which there are, of which form each is, what it holds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
 from pytest_cre.catalog.architecture import Architecture
-from pytest_cre.catalog.checks import architecture_problems, entry_problems, profile_problems
-from pytest_cre.catalog.convert import architecture_from, entry_from, profile_from
-from pytest_cre.catalog.documents import EntryDocument, ProfileDocument
+from pytest_cre.catalog.architecture_document import ArchitectureDocument, architecture_from
+from pytest_cre.catalog.checks import (
+    architecture_problems,
+    entry_problems,
+    platform_problems,
+    profile_problems,
+)
+from pytest_cre.catalog.convert import entry_from, entry_name, profile_from
+from pytest_cre.catalog.documents import ProfileDocument
 from pytest_cre.catalog.entry import CatalogEntry
-from pytest_cre.catalog.limit_document import ArchitectureDocument
+from pytest_cre.catalog.entry_document import EntryDocument
+from pytest_cre.catalog.extend import extended
 from pytest_cre.catalog.logprofile import LogProfile
+from pytest_cre.catalog.platform import Platform
+from pytest_cre.catalog.platform_document import PlatformDocument, platform_from
 from pytest_cre.errors import CatalogProblem
 from pytest_cre.formats.yaml import YamlDocument, YamlProblem, parse_yaml, problems
 
-LOGS, ARCHITECTURES = "logs", "architectures"
+LOGS, ARCHITECTURES, PLATFORMS = "logs", "architectures", "platforms"
+PROFILES = (LOGS, ARCHITECTURES, PLATFORMS)
 LARGEST_BYTES = 16 * 1024 * 1024
+NONE: Mapping[str, Path] = MappingProxyType({})
 
-Named = TypeVar("Named", CatalogEntry, LogProfile, Architecture)
+Named = TypeVar("Named", CatalogEntry, LogProfile, Architecture, Platform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +43,12 @@ class Form(Generic[Named]):
     convert: Callable[[YamlDocument, Path], Named]
     problems: Callable[[Named, YamlDocument], Iterator[str]]
 
-    def read(self, path: Path) -> Named:
-        """Return what the file holds; raises `CatalogProblem` for its first mistake."""
-        document = read_document(path)
+    def read(self, path: Path, entries: Mapping[str, Path] = NONE) -> Named:
+        """Return what the file holds; raises `CatalogProblem` for its first mistake.
+
+        `entries` are the files of entries that it may extend, by name.
+        """
+        document = read_document(path, entries)
         try:
             found = self.convert(document, path)
         except YamlProblem as problem:
@@ -42,10 +57,12 @@ class Form(Generic[Named]):
             raise CatalogProblem(line)
         return found
 
-    def lint(self, path: Path) -> tuple[Named | None, tuple[str, ...]]:
+    def lint(
+        self, path: Path, entries: Mapping[str, Path] = NONE
+    ) -> tuple[Named | None, tuple[str, ...]]:
         """Return what the file holds, where that can be told, and a line per mistake."""
         try:
-            document = read_document(path)
+            document = read_document(path, entries)
         except CatalogProblem as problem:
             return None, (str(problem),)
         lines = problems(document, self.model)
@@ -58,21 +75,36 @@ class Form(Generic[Named]):
 ENTRY_FORM = Form(EntryDocument, entry_from, entry_problems)
 PROFILE_FORM = Form(ProfileDocument, profile_from, profile_problems)
 ARCHITECTURE_FORM = Form(ArchitectureDocument, architecture_from, architecture_problems)
+PLATFORM_FORM = Form(PlatformDocument, platform_from, platform_problems)
 
 
-def read_document(path: Path) -> YamlDocument:
-    """Return the file's only document; raises `CatalogProblem`."""
+def read_document(path: Path, entries: Mapping[str, Path] = NONE) -> YamlDocument:
+    """Return the file's only document, with what it extends; raises `CatalogProblem`."""
+    document = _own_document(path)
+    try:
+        return extended(document, entries, _own_document)
+    except YamlProblem as problem:
+        raise CatalogProblem(str(problem)) from None
+
+
+def read_text(path: Path) -> str:
+    """Return what a file holds; raises `CatalogProblem` where it cannot be read as text."""
     place = f"{shown(path)}:1:1"
     try:
         if path.stat().st_size > LARGEST_BYTES:
             raise CatalogProblem(f"{place}: larger than {LARGEST_BYTES} bytes")
-        return parse_yaml(path.read_text(encoding="utf-8"), shown(path))
-    except YamlProblem as problem:
-        raise CatalogProblem(str(problem)) from None
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as problem:
         raise CatalogProblem(f"{place}: byte {problem.start} is not UTF-8") from None
     except OSError as problem:
         raise CatalogProblem(f"{place}: cannot be read: {problem.strerror}") from None
+
+
+def _own_document(path: Path) -> YamlDocument:
+    try:
+        return parse_yaml(read_text(path), shown(path))
+    except YamlProblem as problem:
+        raise CatalogProblem(str(problem)) from None
 
 
 def suite_files(folders: Sequence[Path]) -> Iterator[Path]:
@@ -89,13 +121,17 @@ def suite_files(folders: Sequence[Path]) -> Iterator[Path]:
         yield from found
 
 
+def entry_files(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return files of entries by the names that their paths give them."""
+    return {entry_name(path): path for path in paths}
+
+
 def profile_files(folders: Sequence[Path], kind: str) -> Iterator[Path]:
     """Yield each `<kind>/<name>.yaml`; raises `CatalogProblem` for what is no profiles folder."""
     for folder in _distinct(folders):
-        if not any((folder / each).is_dir() for each in (LOGS, ARCHITECTURES)):
-            raise CatalogProblem(
-                f"{shown(folder)}: profiles are a folder that holds {LOGS}/ or {ARCHITECTURES}/"
-            )
+        if not any((folder / each).is_dir() for each in PROFILES):
+            words = f"{LOGS}/, {ARCHITECTURES}/ or {PLATFORMS}/"
+            raise CatalogProblem(f"{shown(folder)}: profiles are a folder that holds {words}")
         yield from _yaml_files(folder, f"{kind}/*")
 
 

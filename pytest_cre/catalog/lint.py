@@ -1,7 +1,7 @@
 """Every mistake of suites and profiles at once, and what they would better say otherwise."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,16 @@ from pytest_cre.catalog.files import (
     ARCHITECTURES,
     ENTRY_FORM,
     LOGS,
+    PLATFORM_FORM,
+    PLATFORMS,
     PROFILE_FORM,
+    PROFILES,
     Form,
     Named,
+    entry_files,
     read_document,
     shown,
+    suite_files,
 )
 from pytest_cre.catalog.loader import (
     Catalog,
@@ -26,28 +31,39 @@ from pytest_cre.catalog.loader import (
     shipped_profiles,
     shipped_suites,
 )
+from pytest_cre.catalog.override_advice import (
+    architecture_override_advice,
+    entry_override_advice,
+    platform_advice,
+)
+from pytest_cre.catalog.site_document import SiteDocument
 from pytest_cre.errors import CatalogProblem, UsageProblem
-from pytest_cre.formats.yaml import YamlDocument
+from pytest_cre.formats.yaml import YamlDocument, problems
 
 if TYPE_CHECKING:
     from pytest_cre.catalog.entry import CatalogEntry
     from pytest_cre.catalog.logprofile import LogProfile
+    from pytest_cre.catalog.platform import Platform
 
-ENTRIES = "suites"
+ENTRIES, SITES = "suites", "sites"
 _IS_PROFILE = re.compile(r"^kind:\s*LogProfile\b", re.MULTILINE)
 _IS_ARCHITECTURE = re.compile(r"^productLabels:", re.MULTILINE)
+_IS_PLATFORM = re.compile(r"^(hardware|detect):", re.MULTILINE)
+_IS_SITE = re.compile(
+    r"^(images|imagePullSecrets|serviceAccountName|priorityClassName|queue|proxy):", re.MULTILINE
+)
 _PLACE = re.compile(r"(.*?):(\d+):(\d+): ")
 
 
 def lint_files(paths: Sequence[Path]) -> tuple[int, tuple[str, ...]]:
     """Return how many files there are and a line per finding, by file and place.
 
-    `paths` are files and folders. A file in a folder `logs` or `architectures` is a profile, as is
-    one that says so; any other is an entry. Names that the files take from the shipped catalog are
+    `paths` are files and folders. A file in a folder `logs`, `architectures` or `platforms` is a
+    profile, as is one that says so; a site file is told by its keys; any other is an entry. Names that the files take from the shipped catalog are
     found there. Raises `UsageProblem` for a path that holds no YAML file.
     """
     files = _yaml_files(paths)
-    lint = _Lint()
+    lint = _Lint(path for path in files if path.suffix == ".yaml" and _kind_of(path) == ENTRIES)
     for path in files:
         lint.add(path)
     lint.add_between()
@@ -57,12 +73,14 @@ def lint_files(paths: Sequence[Path]) -> tuple[int, tuple[str, ...]]:
 class _Lint:
     """What the files hold, as far as it can be read, and what is wrong with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: Iterable[Path]) -> None:
         self.lines: list[str] = []
+        self.entry_files = entry_files((*suite_files([shipped_suites()]), *entries))
         self.unread: set[str] = set()  # kinds of files of which one could not be read
         self.entries: list[CatalogEntry] = []
         self.log_profiles: list[LogProfile] = []
         self.architectures: list[Architecture] = []
+        self.platforms: list[Platform] = []
 
     def add(self, path: Path) -> None:
         """Read a file, alone."""
@@ -74,6 +92,10 @@ class _Lint:
                 is_read = self._take(path, PROFILE_FORM, self.log_profiles, profile_advice)
             case "architectures":
                 is_read = self._take(path, ARCHITECTURE_FORM, self.architectures, _no_advice)
+            case "platforms":
+                is_read = self._take(path, PLATFORM_FORM, self.platforms, _no_advice)
+            case "sites":
+                is_read = self._take_site(path)
             case _:
                 is_read = self._take(path, ENTRY_FORM, self.entries, entry_advice)
         if not is_read:
@@ -86,14 +108,21 @@ class _Lint:
         kept: list[Named],
         advice: Callable[[Named, YamlDocument], Iterator[str]],
     ) -> bool:
-        found, lines = form.lint(path)
+        found, lines = form.lint(path, self.entry_files)
         self.lines += lines
         if found is None:
             return False
         kept.append(found)
         if not lines:
-            self.lines += advice(found, read_document(path))
+            self.lines += advice(found, read_document(path, self.entry_files))
         return True
+
+    def _take_site(self, path: Path) -> bool:
+        try:
+            self.lines += problems(read_document(path), SiteDocument)
+        except CatalogProblem as problem:
+            self.lines.append(str(problem))
+        return True  # nothing else names it
 
     def add_between(self) -> None:
         """Look at the files together and beside the shipped catalog.
@@ -109,14 +138,23 @@ class _Lint:
             entries=self._joined(shipped.entries, self.entries),
             log_profiles=self._joined(shipped.log_profiles, self.log_profiles),
             architectures=self._joined(shipped.architectures, self.architectures),
+            platforms=self._joined(shipped.platforms, self.platforms),
         )
         if not self.unread & {LOGS, ARCHITECTURES}:
             own = {_file_of(each.place) for each in self.entries}
             own |= {_file_of(each.place) for each in self.architectures}
+            own |= {_file_of(each.place) for each in self.platforms}
             self.lines += (line for line in catalog_problems(catalog) if _file_of(line) in own)
         if ENTRIES not in self.unread:
             for architecture in self.architectures:
                 self.lines += limit_advice(catalog, architecture.name)
+        if not self.unread & {ENTRIES, ARCHITECTURES, PLATFORMS}:
+            for architecture in self.architectures:
+                self.lines += architecture_override_advice(architecture, catalog)
+            for entry in self.entries:
+                self.lines += entry_override_advice(entry, catalog)
+            for platform in self.platforms:
+                self.lines += platform_advice(platform, catalog)
 
     def _joined(self, shipped: Mapping[str, Named], own: Sequence[Named]) -> dict[str, Named]:
         joined = dict(shipped)
@@ -144,7 +182,7 @@ def _yaml_files(paths: Sequence[Path]) -> list[Path]:
 
 def _kind_of(path: Path) -> str:
     folder = path.resolve().parent.name
-    if folder in (LOGS, ARCHITECTURES):
+    if folder in PROFILES:
         return folder
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -152,11 +190,15 @@ def _kind_of(path: Path) -> str:
         return ENTRIES  # reading it again tells why
     if _IS_PROFILE.search(text):
         return LOGS
-    return ARCHITECTURES if _IS_ARCHITECTURE.search(text) else ENTRIES
+    if _IS_ARCHITECTURE.search(text):
+        return ARCHITECTURES
+    if _IS_PLATFORM.search(text):
+        return PLATFORMS
+    return SITES if _IS_SITE.search(text) else ENTRIES
 
 
-def _no_advice(_architecture: Architecture, _document: YamlDocument) -> Iterator[str]:
-    """Yield nothing: limits are looked at beside the entries they judge."""
+def _no_advice(_named: object, _document: YamlDocument) -> Iterator[str]:
+    """Yield nothing: limits and overrides are looked at beside the entries they are for."""
     yield from ()
 
 

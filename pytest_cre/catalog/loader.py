@@ -12,13 +12,18 @@ from pytest_cre.catalog.files import (
     ARCHITECTURES,
     ENTRY_FORM,
     LOGS,
+    NONE,
+    PLATFORM_FORM,
+    PLATFORMS,
     PROFILE_FORM,
     Form,
     Named,
+    entry_files,
     profile_files,
     suite_files,
 )
 from pytest_cre.catalog.logprofile import LogProfile
+from pytest_cre.catalog.platform import Platform
 from pytest_cre.errors import CatalogProblem, UsageProblem
 from pytest_cre.formats.choices import choices_words
 
@@ -42,6 +47,7 @@ class Catalog:
     entries: Mapping[str, CatalogEntry] = field(default_factory=dict)
     log_profiles: Mapping[str, LogProfile] = field(default_factory=dict)
     architectures: Mapping[str, Architecture] = field(default_factory=dict)
+    platforms: Mapping[str, Platform] = field(default_factory=dict)
 
     def entry(self, name: str) -> CatalogEntry:
         """Return an entry; raises `UsageProblem` that names the choices."""
@@ -62,6 +68,17 @@ class Catalog:
             words = choices_words(name, self.architectures)
             raise UsageProblem(f"unknown GPU architecture {name!r}{words}")
         return self.architectures[name]
+
+    def platform(self, name: str) -> Platform:
+        """Return a platform; raises `UsageProblem` that names the choices."""
+        if name not in self.platforms:
+            raise UsageProblem(f"unknown platform {name!r}{choices_words(name, self.platforms)}")
+        return self.platforms[name]
+
+    def check_platform(self, name: str | None) -> None:
+        """Raise `UsageProblem` for a platform that is asked for and unknown."""
+        if name is not None:
+            self.platform(name)
 
     def check_architecture(self, name: str | None) -> None:
         """Raise `UsageProblem` for an architecture that is asked for and unknown."""
@@ -96,8 +113,8 @@ def load_catalog(
 ) -> Catalog:
     """Read every YAML file of the folders; raises `CatalogProblem` for the first mistake.
 
-    A suites folder holds `<domain>/<variant>.yaml`; a profiles folder `logs/` and
-    `architectures/`. The same name twice is a mistake, whatever the folders; the same folder twice
+    A suites folder holds `<domain>/<variant>.yaml`; a profiles folder `logs/`, `architectures/` and
+    `platforms/`. The same name twice is a mistake, whatever the folders; the same folder twice
     is not. A file of the `replacing` profiles takes the place of one with its name.
     """
 
@@ -105,10 +122,12 @@ def load_catalog(
         found = _unique(profile_files(profiles, kind), form)
         return dict(sorted((found | _unique(profile_files(replacing, kind), form)).items()))
 
+    files = list(suite_files(suites))
     catalog = Catalog(
         log_profiles=read(LOGS, PROFILE_FORM),
         architectures=read(ARCHITECTURES, ARCHITECTURE_FORM),
-        entries=_unique(suite_files(suites), ENTRY_FORM),
+        platforms=read(PLATFORMS, PLATFORM_FORM),
+        entries=_unique(iter(files), ENTRY_FORM, entry_files(reversed(files))),
     )
     for line in catalog_problems(catalog):
         raise CatalogProblem(line)
@@ -122,16 +141,20 @@ def catalog_problems(catalog: Catalog) -> Iterator[str]:
         if profile is None:
             words = choices_words(entry.log_profile, catalog.log_profiles)
             yield f"{entry.place}: logProfile {entry.log_profile!r} is unknown{words}"
-        elif profile.reads_bandwidth != (entry.measures == "bandwidth"):
-            reads = "bandwidth" if profile.reads_bandwidth else "training"
+        elif profile.reads != entry.measures:
             yield (
-                f"{entry.place}: logProfile {entry.log_profile!r} reads {reads}, "
+                f"{entry.place}: logProfile {entry.log_profile!r} reads {profile.reads}, "
                 f"the entry measures {entry.measures}"
             )
         for name in entry.architectures:
             if name not in catalog.architectures:
                 words = choices_words(name, catalog.architectures)
                 yield f"{entry.place}: architecture {name!r} is unknown{words}"
+    for platform in catalog.platforms.values():
+        for name in platform.hardware:
+            if name not in catalog.architectures:
+                words = choices_words(name, catalog.architectures)
+                yield f"{platform.place}: architecture {name!r} is unknown{words}"
     owners: dict[str, Architecture] = {}
     for architecture in catalog.architectures.values():
         for label in architecture.product_labels:
@@ -145,10 +168,12 @@ def double_words(second: Named, first: Named) -> str:
     return f"{second.place}: the name {second.name!r} stands also in {first.place}"
 
 
-def _unique(paths: Iterator[Path], form: Form[Named]) -> dict[str, Named]:
+def _unique(
+    paths: Iterator[Path], form: Form[Named], entries: Mapping[str, Path] = NONE
+) -> dict[str, Named]:
     found: dict[str, Named] = {}
     for path in paths:
-        each = form.read(path)
+        each = form.read(path, entries)
         if each.name in found:
             raise CatalogProblem(double_words(each, found[each.name]))
         found[each.name] = each

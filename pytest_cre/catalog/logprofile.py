@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pytest_cre.catalog.entry import Measures
+
 TimeUnit = Literal["s", "ms", "us"]
+_KINDS: Mapping[str, Measures] = {
+    "bandwidthResult": "bandwidth",
+    "gemmResult": "gemm",
+    "diagnosticReport": "diagnostics",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +29,8 @@ class LogProfile:
     """How to read the log of one framework.
 
     Pattern names: trainingStep, checkpointSave, checkpointDone, checkpointRestore,
-    checkpointLoaded, applicationStart, warmupStep, bandwidthResult, networkTransport.
+    checkpointLoaded, applicationStart, warmupStep, bandwidthResult, networkTransport, gemmResult,
+    diagnosticReport.
     """
 
     name: str
@@ -38,6 +46,6 @@ class LogProfile:
     place: str = ""
 
     @property
-    def reads_bandwidth(self) -> bool:
-        """Return whether the profile reads collective benchmark tables."""
-        return "bandwidthResult" in self.patterns
+    def reads(self) -> Measures:
+        """Return what the profile reads; without a pattern that says so: training."""
+        return next((kind for name, kind in _KINDS.items() if name in self.patterns), "training")

@@ -8,7 +8,7 @@ from pytest_cre.catalog.entry import CatalogEntry, OptionSpec
 from pytest_cre.errors import CatalogProblem, UsageProblem
 from pytest_cre.formats.choices import choices_words
 
-PLAN_NAMES = ("architecture", "gpus", "gpusPerNode", "masterAddress", "nodes")
+PLAN_NAMES = ("architecture", "gpus", "gpusPerNode", "masterAddress", "nodes", "test")
 _REFERENCE = re.compile(r"\$\$|\$\{([^{}]*)\}|\$\{")
 
 

@@ -13,7 +13,18 @@ from pytest_cre.errors import (
     UsageProblem,
 )
 
-COMMANDS = ("measure", "rejudge", "lint", "cluster", "cleanup", "rbac", "simulate")
+COMMANDS = (
+    "measure",
+    "rejudge",
+    "render",
+    "lint",
+    "schema",
+    "cluster",
+    "cleanup",
+    "rbac",
+    "simulate",
+    "controlplane",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,7 +28,8 @@ def run(args: argparse.Namespace) -> int:
     from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_suites
     from pytest_cre.cluster.client import connect
     from pytest_cre.cluster.inventory import load_nodes, read_nodes
-    from pytest_cre.plan.selection import select_nodes
+    from pytest_cre.plan.platform import choose_platform, ground_of, selection_tolerations
+    from pytest_cre.plan.selection import is_gpu_node, select_nodes
 
     if args.file:
         nodes = load_nodes(Path(args.file))
@@ -37,7 +38,13 @@ def run(args: argparse.Namespace) -> int:
         client.preflight()
         nodes = read_nodes(client)
     catalog = load_catalog(suites=(shipped_suites(),), profiles=(shipped_profiles(),))
-    selection = select_nodes(nodes, catalog.architectures, selector=args.selector)
+    gpu_nodes = [node for node in nodes if is_gpu_node(node)]
+    selection = select_nodes(
+        nodes,
+        catalog.architectures,
+        selector=args.selector,
+        tolerations=selection_tolerations(gpu_nodes, catalog.platforms),
+    )
     by_name = {node.name: node for node in nodes}
     reasons = {each.node: f"{each.reason}: {each.message}" for each in selection.excluded}
     rows = [
@@ -53,8 +60,16 @@ def run(args: argparse.Namespace) -> int:
     headers = ("node", "product", "GPUs", "simulated", "verdict")
     sys.stdout.write(tabulate(rows, headers=headers, tablefmt="simple") + "\n")
     used = len(selection.nodes)
-    sys.stdout.write(
-        f"{used} GPU nodes of architecture {selection.architecture or 'unknown'} would be used, "
-        f"{len(selection.excluded)} left out\n"
+    platform = choose_platform(selection.nodes, catalog.platforms)
+    ground = ground_of(
+        platform,
+        catalog.architectures.get(selection.architecture or ""),
+        catalog.platforms,
+        nodes=selection.nodes,
     )
+    sys.stdout.write(
+        f"{used} GPU nodes of architecture {selection.architecture or 'unknown'} on platform "
+        f"{platform} would be used, {len(selection.excluded)} left out\n"
+    )
+    sys.stdout.write("".join(f"warning: {line}\n" for line in ground.warnings))
     return 10 if selection.excluded or not used else 0

@@ -1,23 +1,32 @@
 """`pytest-cre measure`: recorded logs to numbers, without a cluster."""
 
 import argparse
+import codecs
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_cre.errors import CatalogProblem, EvidenceProblem, UsageProblem
 from pytest_cre.measure.instants import parse_rfc3339
-from pytest_cre.measure.measurement import Meter, Surroundings
+from pytest_cre.measure.measurement import Meter
 from pytest_cre.measure.model import InputFile, Measurement, Status
+from pytest_cre.measure.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pytest_cre.catalog.logprofile import LogProfile
 
-READ_BYTES = 262_144
+READ_BYTES = 122_880
 EXIT_CODES: Mapping[Status, int] = {"complete": 0, "failed": 1, "incomplete": 10, "no-data": 10}
+_WORST_FIRST: tuple[Status, ...] = ("failed", "no-data", "incomplete", "complete")
+# What editors and shells of other systems write before a text, and how the rest is written then.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -92,14 +101,53 @@ def measure_files(
             unique = f"{name}#{copy}"
         names.add(unique)
         stream = meter.open(unique)
-        digest, size = hashlib.sha256(), 0
-        for block in _blocks(path):
-            digest.update(block)
-            size += len(block)
+        blocks = _Counted(_blocks(path))
+        for block in in_utf8(blocks):
             stream.feed(block)
         stream.close()
-        inputs.append(InputFile(path=path, size_bytes=size, sha256=digest.hexdigest()))
+        inputs.append(blocks.input_file(path))
     return replace(meter.result(around), inputs=tuple(inputs))
+
+
+class _Counted:
+    """Blocks of a file as they are read, with its size and digest."""
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._blocks = blocks
+        self._digest = hashlib.sha256()
+        self._size = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self._blocks:
+            self._digest.update(block)
+            self._size += len(block)
+            yield block
+
+    def input_file(self, path: str) -> InputFile:
+        """Return what was read so far as an input of the measurement."""
+        return InputFile(path=path, size_bytes=self._size, sha256=self._digest.hexdigest())
+
+
+def in_utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield blocks in UTF-8 without the mark at the start; where a mark says UTF-16, they are converted."""
+    left = iter(blocks)
+    head = b""
+    for block in left:
+        head += block
+        if len(head) >= max(len(mark) for mark, _ in _MARKS):
+            break
+    mark, encoding = next(
+        ((mark, encoding) for mark, encoding in _MARKS if head.startswith(mark)), (b"", "utf-8")
+    )
+    if encoding == "utf-8":
+        yield head[len(mark) :]
+        yield from left
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    yield decoder.decode(head[len(mark) :]).encode(errors="replace")
+    for block in left:
+        yield decoder.decode(block).encode(errors="replace")
+    yield decoder.decode(b"", final=True).encode(errors="replace")
 
 
 def _named(given: str) -> tuple[str, str]:
@@ -111,10 +159,12 @@ def _named(given: str) -> tuple[str, str]:
 
 
 def _blocks(path: str) -> Iterator[bytes]:
-    if path == "-":
-        yield from _read(sys.stdin.buffer)
-        return
     try:
+        if path == "-":
+            if sys.stdin is None:
+                raise EvidenceProblem("-: standard input is closed")
+            yield from _read(sys.stdin.buffer)
+            return
         with Path(path).open("rb", buffering=0) as file:
             yield from _read(file)
     except OSError as problem:
@@ -171,13 +221,18 @@ def _pieces(measured: Measurement, form: str) -> Iterator[str]:
 
 
 def _print(pieces: Iterator[str]) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
     for piece in pieces:
-        sys.stdout.write(piece)
+        # A log may hold what the terminal's encoding cannot.
+        sys.stdout.write(piece.encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()
 
 
 def _run_events(given: str, form: str) -> int:
-    """Account for a file of event sequences: a document for one, a line with its name for each of several."""
+    """Account for a file of event sequences: a document for one, a line with its name for each of several.
+
+    Returns the exit code of the worst of them.
+    """
     from json import dumps
 
     from pytest_cre.formats.yaml import YamlProblem
@@ -187,19 +242,21 @@ def _run_events(given: str, form: str) -> int:
     from pytest_cre.report.measurement import measurement_text
     from pytest_cre.report.text import one_line
 
-    data = b"".join(_blocks(given))
-    digest = InputFile(path=given, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    blocks = _Counted(_blocks(given))
+    data = b"".join(in_utf8(blocks))
     try:
         sequences = read_event_file(data.decode(), given)
     except UnicodeDecodeError:
         raise EvidenceProblem(f"{given}:1:1: not UTF-8 text") from None
     except YamlProblem as problem:
         raise EvidenceProblem(str(problem)) from None
+    statuses: set[Status] = set()
     for name, events, params in sequences:
-        measured = replace(measure_events(events, params), inputs=(digest,))
+        measured = replace(measure_events(events, params), inputs=(blocks.input_file(given),))
+        statuses.add(measured.status)
         if form == "json":
             _print(iter([dumps({"name": name, **to_document(measured)}, allow_nan=False) + "\n"]))
         else:
             title = [f"{one_line(name)}\n"] if len(sequences) > 1 else []
             _print(iter([*title, measurement_text(measured), "\n" * (len(sequences) > 1)]))
-    return 0
+    return next(EXIT_CODES[each] for each in _WORST_FIRST if each in statuses)

@@ -38,6 +38,8 @@ class RunManifest:
     simulated_limits: Mapping[str, str] = field(default_factory=dict)  # JSON text by node
     catalogs: tuple[str, ...] = ()  # folders given beside the shipped ones
     profiles: tuple[str, ...] = ()
+    certification: str = ""  # text of upstream's document that the run was given, and its file
+    certification_source: str = ""
     logs_place: str = ""  # the evidence folder as the run's own texts name it
 
 

@@ -8,6 +8,9 @@ SIMULATED_LABEL = "cre.pytest.org/simulated"
 SIMULATED_LIMITS_ANNOTATION = "cre.pytest.org/simulated-limits"
 
 Terminal = Literal["succeeded", "failed", "none"]
+PodRole = Literal["rank", "launcher", "worker"]
+"""What a pod is for: it runs ranks itself; it starts ranks on workers, and their output is in its
+log; it lends its GPUs to ranks that a launcher starts, and runs until it is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,8 @@ class NodeFacts:
     taints: tuple[Mapping[str, str], ...] = ()
     provider_id: str = ""
     boot_id: str = ""
+    resources: Mapping[str, int] = field(default_factory=dict)  # extended ones, without GPUs
+    slice_product: str = ""  # name of its GPUs as a DRA driver tells it
     simulated_limits: str = ""  # JSON text of the scenario's limits, on simulated nodes only
 
     @property
@@ -32,8 +37,25 @@ class NodeFacts:
 
     @property
     def gpu_product(self) -> str | None:
-        """Return the product label, or None where the node carries none."""
-        return self.labels.get("nvidia.com/gpu.product")
+        """Return the product as GPU feature discovery labels it, or None where nothing tells it.
+
+        A DRA driver tells the GPU's own name: `NVIDIA H100 80GB HBM3`.
+        """
+        label = self.labels.get("nvidia.com/gpu.product")
+        return label or "-".join(self.slice_product.split()) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSnapshot:
+    """What may not change on a node while it is tested."""
+
+    name: str
+    uid: str
+    boot_id: str
+    gpus_allocatable: int
+    is_cordoned: bool
+    taints: tuple[str, ...] = ()  # key=value:effect
+    conditions: Mapping[str, str] = field(default_factory=dict)  # status by type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +64,7 @@ class Problem:
 
     Codes: log-gap, log-unavailable, log-incomplete, pod-evicted, pod-deleted, node-unreachable,
     unschedulable, image-pull, config-error, start-timeout, run-timeout, interrupted, vanished,
-    job-failed, pod-failed, api-error.
+    job-failed, pod-failed, api-error, hardware-failed, node-changed, health-unknown.
     """
 
     code: str
@@ -61,6 +83,7 @@ class PodFacts:
     completion_index: int | None
     attempt: int
     phase: str
+    role: PodRole = "rank"
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
@@ -84,8 +107,14 @@ class LogStream:
     completion_index: int | None = None
     attempt: int = 0
     restart_count: int = 0
+    role: PodRole = "rank"
     is_complete: bool = False
     has_gap: bool = False
+
+    @property
+    def is_context(self) -> bool:
+        """Return whether the log is of a worker: ranks write nothing there, and it has no end."""
+        return self.role == "worker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +130,20 @@ class JobFacts:
     created_ns: int | None = None
     started_ns: int | None = None
     terminal_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedOverride:
+    """An override whose conditions held. `changes` names what it changed, values left out."""
+
+    name: str
+    place: str
+    changes: tuple[str, ...] = ()
+
+    @property
+    def is_no_op(self) -> bool:
+        """Return whether everything was already as the override wants it."""
+        return not self.changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +167,14 @@ class GroupEvidence:
     events: tuple[Mapping[str, str], ...] = ()  # type, reason, message, object, count
     manifests: tuple[Mapping[str, object], ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    platform: str | None = None
+    fabrics: tuple[str, ...] = ()  # of which the group's traffic must take one; empty: not known
+    overrides: tuple[AppliedOverride, ...] = ()
     queue_s: float | None = None  # creation until scheduled
     start_s: float | None = None  # scheduled until every pod ran
     run_s: float | None = None  # every pod ran until the Job's terminal condition
+    nodes_before: tuple[NodeSnapshot, ...] = ()  # as first seen
+    nodes_after: tuple[NodeSnapshot, ...] = ()  # as last seen
 
     @property
     def key(self) -> tuple[str, int]:
@@ -169,3 +217,5 @@ class WorkflowEvidence:
     excluded: tuple[Exclusion, ...] = ()
     problems: tuple[Problem, ...] = ()
     leftovers: tuple[str, ...] = ()  # objects that clean-up could not delete
+    kind: str = ""  # workload kind that the groups ran as
+    kind_reason: str = ""  # why that one of the kinds that the entry names

@@ -72,7 +72,8 @@ def write_workflow(folder: Path, evidence: WorkflowEvidence) -> None:
                 _write_group(new / path, group)
                 paths.append(path)
             facts = {
-                field: getattr(evidence, field) for field in ("entry", "scale", "kind", "kind_reason", "leftovers")
+                field: getattr(evidence, field)
+                for field in ("entry", "scale", "kind", "kind_reason", "leftovers")
             } | {
                 "schema": SCHEMA,
                 "groups": paths,

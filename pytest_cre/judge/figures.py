@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from pytest_cre.catalog.limit import Metric
+from pytest_cre.judge.devices import DEVICE_UNITS, diagnostic_figures, gemm_figures
 from pytest_cre.measure.model import (
     LEDGER_CATEGORIES,
     BandwidthMeasurement,
@@ -31,7 +32,13 @@ FIGURE_UNITS: Mapping[str, str] = {
     "interruptions": "count",
     "window": "s",
     **{f"ledger_{category}": "s" for category in LEDGER_CATEGORIES},
+    **DEVICE_UNITS,
 }
+
+
+def figure_unit(name: str) -> str:
+    """Return the unit of a figure; what stands after a dot names the part that it is of."""
+    return FIGURE_UNITS.get(name.partition(".")[0], "")
 
 
 def row_busbw_gbs(row: BandwidthRow) -> float | None:
@@ -53,6 +60,14 @@ def busbw_by_size(bandwidth: BandwidthMeasurement) -> dict[int, float]:
     return dict(sorted(found.items()))
 
 
+def whole_sizes(measurement: Measurement) -> frozenset[int] | None:
+    """Return the message sizes of a whole table, or None where a table is not whole or not one."""
+    tables = measurement.bandwidth.tables if measurement.bandwidth is not None else ()
+    if len(tables) != 1 or not tables[0].is_complete or not tables[0].rows:
+        return None
+    return frozenset(row.size_bytes for row in tables[0].rows)
+
+
 def measured_metrics(measurement: Measurement) -> dict[Metric, float]:
     """Return the judged number of each metric that was measured; bus bandwidth: its maximum."""
     found: dict[Metric, float | None] = {}
@@ -62,17 +77,31 @@ def measured_metrics(measurement: Measurement) -> dict[Metric, float]:
         found["goodput"] = measurement.training.ratios.get("goodput")
         found["step_time"] = measurement.training.summary.avg_step_time_s
         found["tflops_per_gpu"] = measurement.training.summary.avg_tflops_per_gpu
+    if measurement.gemm is not None:
+        found["gemm_tflops"] = measurement.gemm.min_tflops
+        found["gemm_spread"] = measurement.gemm.spread
+    if measurement.diagnostics is not None and measurement.diagnostics.results:
+        found["dcgm_failed_tests"] = len(measurement.diagnostics.failed)
     return {name: value for name, value in found.items() if _is_number(value)}
 
 
 def figures_of(measurement: Measurement) -> dict[str, float]:
-    """Return every figure that has a value, by the names of `FIGURE_UNITS`, in their order."""
+    """Return every figure that has a value, by the names of `FIGURE_UNITS`, in their order.
+
+    Figures of single GPUs, such as `gemm_tflops.gpu-3`, come after the one that they are parts of.
+    """
     found: dict[str, float | None] = {}
     if measurement.bandwidth is not None:
         found |= _bandwidth_figures(measurement.bandwidth)
     if measurement.training is not None:
         found |= _training_figures(measurement.training)
-    return {name: value for name in FIGURE_UNITS if _is_number(value := found.get(name))}
+    if measurement.gemm is not None:
+        found |= gemm_figures(measurement.gemm)
+    if measurement.diagnostics is not None:
+        found |= diagnostic_figures(measurement.diagnostics)
+    order = list(FIGURE_UNITS)
+    names = sorted(found, key=lambda name: order.index(name.partition(".")[0]))
+    return {name: value for name in names if _is_number(value := found[name])}
 
 
 def _bandwidth_figures(bandwidth: BandwidthMeasurement) -> dict[str, float | None]:

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_cre.catalog.entry import CatalogEntry
-from pytest_cre.catalog.limit import UNITS, Limit
+from pytest_cre.catalog.limit import LEDGER_METRICS, UNITS, Limit
 from pytest_cre.evidence.model import GroupEvidence
-from pytest_cre.judge.figures import busbw_by_size, figures_of, measured_metrics
-from pytest_cre.judge.limits import fabric_of
+from pytest_cre.judge.figures import figures_of, measured_metrics
+from pytest_cre.judge.hardware import hardware_words
+from pytest_cre.judge.judged import expression_problem, is_met, judged_value, margin_of
 from pytest_cre.judge.measured import measurement_finding, wrong_words
+from pytest_cre.judge.missing import MissingLimit
 from pytest_cre.judge.problems import Finding, evidence_finding
-from pytest_cre.judge.run import MissingLimit, worst
+from pytest_cre.judge.run import worst
+from pytest_cre.judge.transport import group_fabric
 from pytest_cre.judge.verdict import WORST_FIRST, Check, Code, GroupVerdict
 from pytest_cre.judge.words import (
     check_words,
@@ -25,6 +28,7 @@ from pytest_cre.measure.model import Measurement
 DOUBTS_OF_GOODPUT = frozenset(
     {"no_timestamps", "log_gap", "exit_unknown", "clamped", "implicit_restart", "starts_midway"}
 )
+OF_LEDGER = frozenset({"goodput", *LEDGER_METRICS})
 
 
 def judge_group(
@@ -46,7 +50,10 @@ def judge_group(
         measurement_finding(measurement, evidence, entry, limits),
         wrong_words(measurement),
     )
-    checks = _limit_checks(limits, measurement) or _bare_checks(measurement, missing)
+    checks = _limit_checks(limits, measurement)
+    if all(limit.is_guard for limit in limits):
+        # A guard can fail a run, but meeting it shows no speed.
+        checks = (*checks, *_bare_checks(measurement, missing))
     reasons = list(finding.reasons)
     if finding.code is not None:
         # A number is only as good as the run that it comes from.
@@ -63,7 +70,9 @@ def judge_group(
         code=code,
         checks=checks,
         reasons=tuple(dict.fromkeys(reasons)),
-        warnings=tuple(word for word in finding.warnings if word not in reasons),
+        warnings=tuple(
+            word for word in (*finding.warnings, *hardware_words(evidence)) if word not in reasons
+        ),
         figures=figures_of(measurement),
         attempt=evidence.attempt,
     )
@@ -72,11 +81,12 @@ def judge_group(
 def _joined(evidence: Finding, measured: Finding, wrong: Sequence[str]) -> Finding:
     """Return one finding of two: the evidence's verdict stands above the measurement's.
 
+    A workload that failed because it found nothing to run on is unmet, as the measurement says.
     Wrong values are told first where the workload failed, for they are why, and last where the
     evidence is incomplete.
     """
     warnings = (*evidence.warnings, *measured.warnings)
-    if evidence.code is None:
+    if evidence.code is None or (measured.code == "unmet" and evidence.code == "fail"):
         return Finding(code=measured.code, reasons=measured.reasons, warnings=warnings)
     reasons = evidence.reasons
     if measured.code == "fail" and evidence.code == "fail":
@@ -92,44 +102,37 @@ def _joined(evidence: Finding, measured: Finding, wrong: Sequence[str]) -> Findi
 
 
 def _limit_checks(limits: Sequence[Limit], measurement: Measurement) -> tuple[Check, ...]:
-    metrics = measured_metrics(measurement)
-    sizes = busbw_by_size(measurement.bandwidth) if measurement.bandwidth is not None else {}
     flags = measurement.training.flags if measurement.training is not None else ()
+    has_doubts = not DOUBTS_OF_GOODPUT.isdisjoint(flags)
     checks = []
     for limit in limits:
-        if limit.statistic == "at-size":
-            measured = sizes.get(limit.size_bytes or 0)
-        else:
-            measured = metrics.get(limit.metric)
-        is_doubtful = limit.metric == "goodput" and not DOUBTS_OF_GOODPUT.isdisjoint(flags)
-        checks.append(_check(limit, measured, is_doubtful=is_doubtful))
+        measured = judged_value(limit, measurement)
+        if measured is None and limit.is_guard:
+            continue  # a table of small messages has no dip, and what was not measured no bound
+        checks.append(_check(limit, measured, is_doubtful=has_doubts and limit.metric in OF_LEDGER))
     return tuple(checks)
 
 
 def _check(limit: Limit, measured: float | None, *, is_doubtful: bool) -> Check:
     code: Code = "inconclusive"
-    margin = None
-    if measured is not None:
-        is_floor = limit.operator == ">="
-        if not is_doubtful:
-            is_met = measured >= limit.value if is_floor else measured <= limit.value
-            code = "pass" if is_met else "fail"
-        if limit.value != 0:
-            distance = measured / limit.value - 1
-            margin = distance if is_floor else -distance
+    if measured is not None and not is_doubtful and expression_problem(limit, measured) is None:
+        if is_met(limit, measured):
+            code = "pass"
+        elif limit.tier != "physics":  # above what is possible nothing was measured
+            code = "fail"
     return Check(
         metric=limit.metric,
         measured=measured,
         unit=limit.unit,
         limit=limit,
-        margin=margin,
+        margin=margin_of(limit, measured) if measured is not None else None,
         code=code,
         statistic=limit_statistic(limit),
     )
 
 
 def _bare_checks(measurement: Measurement, missing: MissingLimit) -> tuple[Check, ...]:
-    """Return the measured metrics without a limit; used only where no limit applies at all."""
+    """Return the measured metrics without a limit; used only where no limit demands speed."""
     return tuple(
         Check(
             metric=metric,
@@ -160,6 +163,10 @@ def _check_reason(check: Check, evidence: GroupEvidence, measurement: Measuremen
         return _no_limit_words(check, evidence, measurement)
     words = check_words(check, architecture=evidence.architecture)
     if check.code == "inconclusive" and check.measured is not None:
+        if check.limit.tier == "physics":
+            return f"{words}, more than the hardware can do, so the figure is not to be trusted"
+        if problem := expression_problem(check.limit, check.measured):
+            return f"{words}, but {problem}"
         flags = measurement.training.flags if measurement.training is not None else ()
         doubts = ", ".join(flag_words(flag) for flag in flags if flag in DOUBTS_OF_GOODPUT)
         return f"{words}, but {doubts}"
@@ -168,7 +175,7 @@ def _check_reason(check: Check, evidence: GroupEvidence, measurement: Measuremen
 
 def _no_limit_words(check: Check, evidence: GroupEvidence, measurement: Measurement) -> str:
     bandwidth = measurement.bandwidth
-    fabric = fabric_of(bandwidth.transport) if bandwidth is not None else None
+    fabric = group_fabric(evidence, measurement)
     parts = [
         f"architecture {evidence.architecture or 'unknown'}",
         *([f"fabric {fabric or 'unknown'}"] if bandwidth is not None else []),

@@ -1,11 +1,11 @@
 """Which limits a measurement is judged by."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 
 from pytest_cre.catalog.limit import Limit, Tier
 
-TIER_ORDER: tuple[Tier, ...] = ("site", "published", "physics", "simulated")
+TIER_ORDER: tuple[Tier, ...] = ("given", "site", "published", "physics", "simulated")
 
 # Words of transport names in lower case; the first fabric that fits a name is taken.
 _FABRIC_WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -27,33 +27,49 @@ def applying_limits(
     architecture: str | None,
     fabric: str | None,
     is_simulated: bool,
+    collective: str | None = None,
+    sizes: Collection[int] | None = None,
 ) -> tuple[Limit, ...]:
     """Return the limits that apply to one group, sorted by metric, statistic, size, operator.
 
-    `entry` is the entry's name, `nodes` the group's node count, `fabric` one of `fabric_of`'s
-    answers. Simulated nodes are judged by limits of tier `simulated` and by no others; real nodes
-    never by those. Of several limits on the same metric, statistic, size and operator the most
-    specific one is taken: exact entry over a pattern, then a named scale, closed node range,
-    narrower node range, named fabric, named architecture; then tier site over published over
-    physics; then the first given.
+    `entry` is the entry's name, `collective` what it runs, `nodes` the group's node count, `fabric`
+    one of `fabric_of`'s answers. `sizes` are the message sizes of a whole table: a limit at any
+    other size is not for this run; None: not known, so that none is left out. With `is_simulated`
+    limits of tier `simulated` are taken and no others, else all but those; what the run was told to
+    demand (tier `given`) is taken always and wins. Of several limits on the same metric, statistic,
+    category, size and operator the most specific one is taken: exact entry over a pattern, then a
+    named collective, a named scale, closed node range, narrower node range, named fabric, named
+    architecture; then tier site over published over physics; then the first given.
     """
-    taken: dict[tuple[str, str, int, str], Limit] = {}
+    taken: dict[tuple[str, str, str, int, str, str], Limit] = {}
     for limit in limits:
-        if (limit.tier == "simulated") != is_simulated:
+        if limit.tier != "given" and (limit.tier == "simulated") != is_simulated:
             continue
-        if not _covers(limit, entry, scale, nodes, architecture, fabric):
+        if not _covers(limit, entry, scale, nodes, architecture, fabric, collective):
             continue
-        key = (limit.metric, limit.statistic, limit.size_bytes or 0, limit.operator)
+        if sizes is not None and limit.statistic == "at-size" and limit.size_bytes not in sizes:
+            continue
+        key = (
+            *(limit.metric, limit.statistic, limit.category or "", limit.size_bytes or 0),
+            *(limit.operator, limit.expression),
+        )
         if key not in taken or _specificity(limit) > _specificity(taken[key]):
             taken[key] = limit
     return tuple(taken[key] for key in sorted(taken))
 
 
 def _covers(
-    limit: Limit, entry: str, scale: str, nodes: int, architecture: str | None, fabric: str | None
+    limit: Limit,
+    entry: str,
+    scale: str,
+    nodes: int,
+    architecture: str | None,
+    fabric: str | None,
+    collective: str | None,
 ) -> bool:
     return (
         fnmatchcase(entry, limit.entry)
+        and limit.collective in (None, collective)
         and limit.scale in (None, scale)
         and limit.architecture in (None, architecture)
         and limit.fabric in (None, fabric)
@@ -67,7 +83,9 @@ def _specificity(limit: Limit) -> tuple[float, ...]:
     is_closed = None not in ends
     span = (limit.max_nodes or 0) - (limit.min_nodes or 0) if is_closed else 0
     return (
+        limit.tier == "given",
         not any(char in limit.entry for char in "*?["),
+        limit.collective is not None,
         limit.scale is not None,
         sum(end is not None for end in ends),
         -span,

@@ -6,13 +6,21 @@ from pytest_cre.catalog.entry import CatalogEntry
 from pytest_cre.catalog.limit import Limit
 from pytest_cre.evidence.model import GroupEvidence
 from pytest_cre.formats.quantity import format_bytes
+from pytest_cre.judge.devices import (
+    diagnostic_warnings,
+    diagnostic_wrong_words,
+    fewer_gpus_words,
+    gemm_wrong_words,
+)
 from pytest_cre.judge.problems import Finding
+from pytest_cre.judge.transport import transport_words
 from pytest_cre.judge.words import flag_words, reason_words
 from pytest_cre.measure.model import BandwidthMeasurement, BandwidthRow, BandwidthTable, Measurement
 from pytest_cre.measure.reasons import FAILED, NOTED
 
 SIZES_NAMED = 3  # wrong sizes named in a reason; the log has them all
 FALLBACK = "socket-fallback"
+NO_ENGINE = "no-engine"
 FALLBACK_WORDS = "NCCL found no fast network and fell back to sockets"
 # True of every run of some frameworks; they change no verdict and no ratio that is judged.
 QUIET_FLAGS = frozenset({"reference_estimated", "commit_unseen", "last_steps_not_durable"})
@@ -26,14 +34,22 @@ def measurement_finding(
 ) -> Finding:
     """Return what the measurement says by itself.
 
-    Wrong values and a failure that the log tells are a fail. So is a fallback to sockets, whatever
-    the numbers, where limits are to be met and none of them is for sockets. Whatever is missing or
-    is not what was planned is inconclusive.
+    Wrong values and a failure that the log tells are a fail. So is, whatever the numbers, traffic
+    over another network than the nodes are expected to use, and a fallback to sockets where limits
+    are to be met and none of them is for sockets. Whatever is missing or
+    is not what was planned is inconclusive. Diagnostics that found no host engine never ran: unmet.
     """
+    if NO_ENGINE in measurement.reasons:
+        failure = measurement.diagnostics.failure if measurement.diagnostics is not None else None
+        words = f"{reason_words(NO_ENGINE)}: {failure}" if failure else reason_words(NO_ENGINE)
+        return Finding(code="unmet", reasons=(words,))
     wrong = wrong_words(measurement)
     missing = _missing_words(measurement, evidence, entry)
     warnings = _warning_words(measurement, evidence)
-    if FALLBACK in measurement.reasons:
+    took_other = transport_words(evidence, measurement)
+    if took_other is not None:
+        wrong = (*wrong, took_other)
+    elif FALLBACK in measurement.reasons and "socket" not in evidence.fabrics:
         if limits and all(limit.fabric != "socket" for limit in limits):
             wrong = (*wrong, FALLBACK_WORDS)
         else:
@@ -55,6 +71,10 @@ def wrong_words(measurement: Measurement) -> tuple[str, ...]:
         # For wrong values alone the failure says the same again.
         if bandwidth.failure and (not words or "failure" in measurement.reasons):
             words.append(f"the log tells a failure: {bandwidth.failure}")
+    if measurement.gemm is not None:
+        words += gemm_wrong_words(measurement.gemm)
+    if measurement.diagnostics is not None and NO_ENGINE not in measurement.reasons:
+        words += diagnostic_wrong_words(measurement.diagnostics)
     if measurement.status == "failed" and not words:
         failure = training.failure if training is not None else None
         words += [f"the log tells a failure: {failure}"] if failure else []
@@ -96,6 +116,9 @@ def _missing_words(
     told: dict[str, str] = {}
     if measurement.bandwidth is not None:
         told = _planned_words(measurement.bandwidth, evidence, entry)
+    devices = measurement.gemm or measurement.diagnostics
+    if devices is not None and "fewer-gpus" in measurement.reasons and devices.gpus:
+        told["fewer-gpus"] = fewer_gpus_words(devices, evidence.ranks_planned)
     for code in measurement.reasons:
         if code not in FAILED and code not in NOTED:
             told.setdefault(code, reason_words(code))
@@ -155,4 +178,6 @@ def _warning_words(measurement: Measurement, evidence: GroupEvidence) -> tuple[s
         ]
         if halves and all(half.wrong is None for half in halves):
             words.append("values were not checked: the benchmark ran without validation")
+    if measurement.diagnostics is not None:
+        words += diagnostic_warnings(measurement.diagnostics)
     return tuple(words)

@@ -7,12 +7,17 @@ from signal import Signals
 from pytest_cre.evidence.model import GroupEvidence, PodFacts, Problem
 from pytest_cre.judge.verdict import Code
 
-LOST = frozenset({"interrupted", "pod-evicted", "pod-deleted", "node-unreachable", "vanished"})
+LOST = frozenset(
+    {
+        *("interrupted", "pod-evicted", "pod-deleted", "node-unreachable", "vanished"),
+        *("node-changed", "health-unknown"),
+    }
+)
 NEVER_RAN = ("unschedulable", "image-pull", "config-error", "start-timeout")
-FAILED = ("run-timeout", "job-failed", "pod-failed")
+FAILED = ("run-timeout", "stalled", "job-failed", "pod-failed")
 LOG = frozenset({"log-gap", "log-incomplete", "log-unavailable"})
 LAST_LINE_SHOWN = 160
-_KNOWN = {"api-error", *LOST, *NEVER_RAN, *FAILED, *LOG}
+_KNOWN = {"api-error", "hardware-failed", *LOST, *NEVER_RAN, *FAILED, *LOG}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +32,8 @@ class Finding:
 def evidence_finding(evidence: GroupEvidence) -> Finding:
     """Return what the group's evidence says by itself.
 
-    In this order: API trouble is an error; a lost pod, node or Job, an interrupt and any problem
+    In this order: API trouble is an error; hardware that failed under the workload is a fail,
+    whatever else went wrong; a lost pod, node or Job, an interrupt and any problem
     of an unknown kind are inconclusive, for they explain whatever failed after them; a workload
     that never started is unmet, or inconclusive when a part of it ran; a failed or timed-out
     workload is a fail, however much of its log is missing; a Job without an end and a log that is
@@ -38,6 +44,9 @@ def evidence_finding(evidence: GroupEvidence) -> Finding:
     of = {code: [each for each in problems if each.code == code] for code in _KNOWN}
     if of["api-error"]:
         return Finding(code="error", reasons=_words(of["api-error"]))
+    if of["hardware-failed"]:
+        rest = [each for each in problems if each.code != "hardware-failed"]
+        return Finding(code="fail", reasons=_words([*of["hardware-failed"], *rest]))
     lost = [each for each in problems if each.code in LOST or each.code not in _KNOWN]
     if lost:
         return Finding(code="inconclusive", reasons=_words(lost))
@@ -119,7 +128,7 @@ def _failure_words(evidence: GroupEvidence, problems: Sequence[Problem]) -> tupl
     """Return why the workload failed: deadline, then the first failed pod, then the Job's words."""
     pods = failed_pods(evidence)
     told = {pod.name for pod in pods}
-    words = list(_words(each for each in problems if each.code == "run-timeout"))
+    words = list(_words(each for each in problems if each.code in ("run-timeout", "stalled")))
     if pods:
         more = f"; {len(pods)} of {len(evidence.pods)} pods failed" if len(pods) > 1 else ""
         words.append(pod_words(pods[0]) + more)
@@ -138,13 +147,14 @@ def _log_words(evidence: GroupEvidence) -> tuple[str, ...]:
     reported = [each for each in evidence.problems if each.code in LOG]
     words = list(_words(reported))
     told = {each.pod for each in reported}
-    for log in evidence.logs:
+    logs = [log for log in evidence.logs if not log.is_context]
+    for log in logs:
         if log.pod in told or (log.is_complete and not log.has_gap):
             continue
         words.append(
             f"the log of pod {log.pod} " + ("has a gap" if log.has_gap else "is not whole")
         )
-    if not evidence.logs and not words:
+    if not logs and not words:
         words.append("no log was captured")
     return tuple(dict.fromkeys(words))
 

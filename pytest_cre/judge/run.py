@@ -1,12 +1,11 @@
 """The verdict of an item from its groups, and of a run from its items."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pytest_cre.evidence.model import Exclusion, Problem, WorkflowEvidence
+from pytest_cre.judge.missing import MissingLimit
 from pytest_cre.judge.verdict import WORST_FIRST, Code, GroupVerdict, ItemVerdict, RunResult
-
-MissingLimit = Literal["skip", "fail", "record"]
 
 _CODES_OF_PROBLEMS: dict[str, Code] = {
     "api-error": "error",

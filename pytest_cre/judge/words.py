@@ -9,21 +9,28 @@ from pytest_cre.judge.verdict import Check
 REASON_WORDS = {
     "average-mismatch": "the printed average is not the mean of the rows, so rows are missing",
     "below-minimum": "the benchmark itself found its average below the minimum it was given",
+    "failed-tests": "diagnostic tests failed",
     "failure": "the log tells a failure",
+    "fewer-gpus": "fewer GPUs were measured than were planned",
     "fewer-ranks": "fewer ranks took part than were planned",
     "job-failed": "the Job failed",
     "job-unfinished": "the Job has not come to an end",
     "log-gap": "a part of the log is missing",
     "log-incomplete": "the log is not whole",
     "no-data": "nothing in the log was recognised",
+    "mixed-shapes": "rows are of several types or sizes where one was expected",
+    "no-engine": "no DCGM host engine answered",
     "no-end": "the log does not tell how the training ended",
     "no-footer": "the table has no footer, so it was cut short",
     "no-rows": "the table has no rows",
     "no-steps": "the log holds no training step",
+    "no-tests": "the diagnostics ran no test",
     "not-a-number": "the table holds values that are no numbers",
     "out-of-bounds": "values are out of bounds",
+    "rows-missing": "a GPU has fewer rows than it should",
     "several-tables": "more than one table where one was expected",
     "sizes-missing": "the table ends before its largest size",
+    "tests-not-run": "tests that were asked for did not run",
     "torn-rows": "rows of the table are torn",
     "wrong-values": "values are wrong",
 }
@@ -92,13 +99,17 @@ def check_words(check: Check, *, architecture: str | None = None) -> str:
     of the limit the number is on, whatever the operator.
     """
     name = check.metric
-    if check.limit is not None and check.limit.statistic == "at-size":
+    if check.limit is not None and check.statistic not in ("", "max"):
         name += f" {check.statistic}"
     if check.measured is None:
         return f"{name} was not measured"
     limit = check.limit
     if limit is None:
         return f"{name} {quantity_words(check.measured, check.unit)} has no limit"
+    if limit.value is None:
+        verb = "meets" if check.code == "pass" else "does not meet"
+        measured = quantity_words(check.measured, check.unit)
+        return f"{name} {measured} {verb} {limit.expression!r}"
     digits = _digits_apart(check.measured, limit.value)
     measured = quantity_words(check.measured, check.unit, digits=digits)
     value = quantity_words(limit.value, limit.unit, digits=digits)
@@ -106,20 +117,24 @@ def check_words(check: Check, *, architecture: str | None = None) -> str:
     if check.measured == limit.value:
         return f"{name} {measured} is equal to {words}"
     side = "below" if check.measured < limit.value else "above"
+    if limit.value == 0:
+        return f"{name} {measured} is {side} {words}"
     return f"{name} {measured} is {percent_words(check.measured / limit.value - 1)} {side} {words}"
 
 
 def limit_owner(limit: Limit, architecture: str | None) -> str:
     """Return whose limit it is: `gb200 limit`, or `simulated h100 limit`."""
-    tier = limit.tier if limit.tier in ("simulated", "site") else ""
+    tier = limit.tier if limit.tier in ("simulated", "site", "given") else ""
     return " ".join(part for part in (tier, limit.architecture or architecture, "limit") if part)
 
 
 def limit_statistic(limit: Limit) -> str:
-    """Return which number is judged: `max`, `at 16 GiB`, or nothing where there is only one."""
+    """Return which number is judged, such as `max`, `at 16 GiB` or `of hang`; empty: the only one."""
+    if limit.category is not None:
+        return f"of {limit.category.replace('_', ' ')}"
     if limit.statistic == "at-size" and limit.size_bytes is not None:
         return f"at {format_bytes(limit.size_bytes)}"
-    return "max" if limit.statistic == "max" else ""
+    return limit.statistic if limit.statistic in ("max", "plateau") else ""
 
 
 def _digits_apart(measured: float, limit: float) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
-from pytest_cre.evidence.model import Exclusion, NodeFacts, Problem
+from pytest_cre.evidence.model import AppliedOverride, Exclusion, NodeFacts, Problem
 
 RUN_LABEL = "cre.pytest.org/run"
 ENTRY_LABEL = "cre.pytest.org/entry"
@@ -40,6 +40,9 @@ class GroupPlan:
     job_name: str
     gpus_per_node: int
     manifests: tuple[Mapping[str, object], ...]
+    platform: str | None = None
+    fabrics: tuple[str, ...] = ()  # of which traffic between its nodes must take one; empty: any
+    overrides: tuple[AppliedOverride, ...] = ()
 
     @property
     def ranks_planned(self) -> int:
@@ -54,6 +57,7 @@ class WorkflowPlan:
     entry: CatalogEntry
     scale: str
     kind: WorkloadKind
+    kind_reason: str  # why this one of those that the entry names
     architecture: str | None
     is_simulated: bool
     groups: tuple[GroupPlan, ...]

@@ -9,7 +9,6 @@ from pytest_cre.plan.model import ATTEMPT_LABEL, ENTRY_LABEL, GROUP_LABEL, MANAG
 
 MAX_NAME = 63  # a DNS label: what a pod's host name may be
 MAX_RUN_ID = 20
-POD_SUFFIX = "-99999-xxxxx"  # what the Job controller appends: index and five random characters
 
 _RUN_ID = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _DIGEST_CHARACTERS = 6
@@ -29,16 +28,19 @@ def owner_name(run_id: str) -> str:
     return f"cre-{check_run_id(run_id)}"
 
 
-def job_name(*, run_id: str, entry: str, scale: str, group: str, attempt: int) -> str:
-    """Return the name of a group's Job; its pods' names fit too, whatever their index.
+def job_name(
+    *, run_id: str, entry: str, scale: str, group: str, attempt: int, pod_suffix: str
+) -> str:
+    """Return the name of a group's workload; its pods' names fit too, whatever their index.
 
-    Only the run id depends on the run: another one put in its place gives that run's name. What is
-    cut off or left out is told apart by the digest of the whole identity.
+    `pod_suffix` is the longest that the cluster appends for a pod of its kind. Only the run id
+    depends on the run: another one put in its place gives that run's name. What is cut off or left
+    out is told apart by the digest of the whole identity.
     """
     identity = "\0".join((entry, scale, group, str(attempt)))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:_DIGEST_CHARACTERS]
-    short_group = group.replace("group-", "g")
-    room = MAX_NAME - len(POD_SUFFIX) - len(f"cre--{short_group}--{digest}") - MAX_RUN_ID
+    short_group = group.replace("group-", "g").replace("-overflow", "o")
+    room = MAX_NAME - len(pod_suffix) - len(f"cre--{short_group}--{digest}") - MAX_RUN_ID
     variant = re.sub(r"[^a-z0-9]+", "-", entry.partition("/")[2].lower())[:room].strip("-")
     return "-".join((owner_name(run_id), variant, short_group, digest))
 

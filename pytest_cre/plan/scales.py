@@ -6,7 +6,6 @@ from pytest_cre.errors import UsageProblem
 
 NamedScale = Literal["full-scale", "intra-node", "intra-rack"]
 NAMED_SCALES: tuple[NamedScale, ...] = ("full-scale", "intra-node", "intra-rack")
-RACK_LABEL = "nvidia.com/gpu.clique"
 
 
 def nodes_per_group_of(scale: str, nodes_per_group: int | None = None) -> int | None:

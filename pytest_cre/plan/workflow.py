@@ -6,9 +6,11 @@ from pytest_cre.catalog.architecture import Architecture
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
 from pytest_cre.errors import UnmetNeed
 from pytest_cre.evidence.model import Exclusion, NodeFacts, Problem
-from pytest_cre.plan.grouping import group_nodes
+from pytest_cre.plan.kinds import choose_kind
 from pytest_cre.plan.model import GroupPlan, NodeGroup, Selection, WorkflowPlan
-from pytest_cre.plan.render import RENDERED_KINDS, render_group
+from pytest_cre.plan.needs import fitting_groups
+from pytest_cre.plan.platform import NO_GROUND, Ground
+from pytest_cre.plan.render import render_group
 from pytest_cre.plan.wording import listed
 
 
@@ -26,53 +28,65 @@ def plan_workflow(
     scripts: Mapping[str, str],
     attempt: int = 0,
     nodes_per_group: int | None = None,
+    asked_kind: WorkloadKind | None = None,
+    ground: Ground = NO_GROUND,
 ) -> WorkflowPlan:
     """Return what will run where.
 
-    The workload kind is the entry's first that the cluster serves. Where the cluster lacks what
-    the entry needs, the plan has no groups and a problem `unschedulable` that says what is
-    missing. `options` are the entry's options, complete. Raises `UsageProblem` for an unknown
-    scale.
+    The workload kind is the entry's first that the cluster serves, or `asked_kind`. Where the
+    cluster lacks what the entry needs, the plan has no groups and a problem `unschedulable` that
+    says what is missing. `options` are the entry's options, complete. `ground` is what the pods are
+    fitted to. Raises `UsageProblem` for an unknown scale and `CatalogProblem` for an override that
+    cannot be applied.
     """
-    kinds = [kind for kind in entry.workloads if kind in served and kind in RENDERED_KINDS]
-    kind = kinds[0] if kinds else next(iter(entry.workloads))
+    choice = choose_kind(entry, served, asked_kind)
     excluded = selection.excluded
     problems: tuple[Problem, ...] = ()
     groups: tuple[GroupPlan, ...] = ()
     try:
-        if not kinds:
-            raise UnmetNeed(
-                f"{entry.name} runs as {listed(list(entry.workloads))}; "
-                f"the cluster serves {listed(sorted(served)) or 'none of these'}"
-            )
-        gpus_per_node = _gpus_per_node(entry, selection, architecture)
+        if choice.unmet is not None:
+            raise UnmetNeed(choice.unmet)
+        gpus_per_node = _gpus_per_node(entry, selection, architecture, ground)
         nodes, too_small = _with_gpus(selection.nodes, gpus_per_node)
         excluded = tuple(sorted((*excluded, *too_small), key=lambda each: each.node))
         if not nodes:
             raise UnmetNeed(f"no node can be used: {_exclusion_words(excluded)}")
         groups = tuple(
-            render_group(
-                entry,
-                kind,
-                group,
-                scale=scale,
-                architecture=selection.architecture,
-                gpus_per_node=gpus_per_node,
-                run_id=run_id,
-                owner=owner,
-                namespace=namespace,
-                options=options,
-                scripts=scripts,
-                attempt=attempt,
+            ground.placed(
+                render_group(
+                    entry,
+                    choice.kind,
+                    group,
+                    scale=scale,
+                    architecture=selection.architecture,
+                    gpus_per_node=gpus_per_node,
+                    run_id=run_id,
+                    owner=owner,
+                    namespace=namespace,
+                    options=options,
+                    scripts=scripts,
+                    attempt=attempt,
+                    fitting=ground.fitting,
+                ),
+                nodes,
             )
-            for group in group_nodes(nodes, scale, nodes_per_group=nodes_per_group)
+            for group in fitting_groups(
+                entry,
+                nodes,
+                scale,
+                nodes_per_group=nodes_per_group,
+                gpus_per_node=gpus_per_node,
+                options=options,
+                rack_label=ground.rack_label,
+            )
         )
     except UnmetNeed as need:
         problems = (Problem(code="unschedulable", message=str(need)),)
     return WorkflowPlan(
         entry=entry,
         scale=scale,
-        kind=kind,
+        kind=choice.kind,
+        kind_reason=choice.reason,
         architecture=selection.architecture,
         is_simulated=selection.is_simulated,
         groups=groups,
@@ -88,10 +102,12 @@ def disjoint(first: NodeGroup, second: NodeGroup) -> bool:
 
 
 def _gpus_per_node(
-    entry: CatalogEntry, selection: Selection, architecture: Architecture | None
+    entry: CatalogEntry, selection: Selection, architecture: Architecture | None, ground: Ground
 ) -> int:
     if entry.gpus_per_node is not None:
         return entry.gpus_per_node
+    if ground.gpus_per_node is not None:
+        return ground.gpus_per_node
     if architecture is not None:
         return architecture.gpus_per_node
     return min((node.gpus_allocatable for node in selection.nodes), default=1)

@@ -128,6 +128,7 @@ def causing_log(evidence: GroupEvidence) -> LogStream | None:
     return min(
         logs,
         key=lambda log: (
+            log.is_context,
             log.completion_index is None,
             log.completion_index or 0,
             -log.attempt,

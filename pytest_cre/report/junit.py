@@ -26,6 +26,8 @@ def case_properties(item: ItemReport) -> Properties:
     found: list[tuple[str, object]] = [
         ("cre.entry", item.entry),
         ("cre.scale", item.scale),
+        ("cre.kind", item.kind or None),
+        ("cre.kind.reason", item.kind_reason or None),
         ("cre.verdict", item.code),
         ("cre.architecture", item.architecture),
         ("cre.nodes", len(item.nodes)),
@@ -103,6 +105,9 @@ def _group_properties(group: GroupReport) -> list[tuple[str, object]]:
     ]
     for check in group.checks:
         found += _check_properties(check, "")
+    for each in group.failed_nodes:
+        name = f"cre.failed_node.{name_from(each.node)}.{name_from(each.reason)}"
+        found.append((name, each.message))
     for name, figure in group.figures.items():
         found += _figure_properties(f"cre.figure.{name_from(name)}", figure)
     return found

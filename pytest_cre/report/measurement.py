@@ -15,6 +15,7 @@ from pytest_cre.measure.model import (
     TrainingMeasurement,
 )
 from pytest_cre.measure.reasons import FLAGS, REASONS
+from pytest_cre.report.devices import diagnostic_lines, gemm_lines
 from pytest_cre.report.table import WIDTH, tabulated
 from pytest_cre.report.text import brief
 
@@ -30,6 +31,10 @@ def measurement_text(measurement: Measurement) -> str:
         lines += _bandwidth(measurement.bandwidth)
     if measurement.training is not None:
         lines += _training(measurement.training)
+    if measurement.gemm is not None:
+        lines += gemm_lines(measurement.gemm)
+    if measurement.diagnostics is not None:
+        lines += diagnostic_lines(measurement.diagnostics)
     dropped = measurement.dropped
     counts = (
         (dropped.lines_too_long, "lines too long to read"),

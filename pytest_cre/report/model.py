@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, cast
 
 from pytest_cre.evidence.model import Exclusion, GroupEvidence, WorkflowEvidence
-from pytest_cre.judge.figures import FIGURE_UNITS
+from pytest_cre.judge.figures import figure_unit
+from pytest_cre.judge.nodes import NodeFailure, node_failures
 from pytest_cre.judge.run import run_result
 from pytest_cre.judge.verdict import EXIT_CODES, Check, Code, GroupVerdict, ItemVerdict, RunResult
 
@@ -16,7 +17,10 @@ SCHEMA = "cre.report/1"
 SIMULATED_NOTE = "simulated hardware, not a certification"
 FULL_SCALE = "full-scale"
 DecidedBy = Literal["limits", "evidence", "test"]
-USUAL_OPERATORS = {"step_time": "<="}  # every other metric is the better the larger it is
+# Every other metric is the better the larger it is.
+USUAL_OPERATORS = dict.fromkeys(
+    ("step_time", "latency", "dip", "ledger_time", "ledger_share", "gemm_spread"), "<="
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,8 @@ class CheckReport:
         bandwidth, ends in `.ceiling` or `.floor`.
         """
         name = self.metric if self.size_bytes is None else f"{self.metric}.at-{self.size_bytes}"
+        if self.metric.startswith("ledger_") or self.statistic == "plateau":
+            name += f".{self.statistic.removeprefix('of ').replace(' ', '-')}"
         if self.operator in (None, USUAL_OPERATORS.get(self.metric, ">=")):
             return name
         return f"{name}.{'ceiling' if self.operator == '<=' else 'floor'}"
@@ -70,6 +76,7 @@ class GroupReport:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    failed_nodes: tuple[NodeFailure, ...] = ()
     queue_s: float | None = None
     start_s: float | None = None
     run_s: float | None = None
@@ -100,6 +107,16 @@ class ItemReport:
     text: str = ""
     decided_by: DecidedBy = "test"
     evidence: str | None = None
+    kind: str = ""  # workload kind that it ran as; empty where nothing was planned
+    kind_reason: str = ""  # why that one of the kinds that the entry names
+
+    @property
+    def failed_nodes(self) -> tuple[NodeFailure, ...]:
+        """Return the nodes that the verdict speaks against, each with each reason once."""
+        found = {
+            (each.node, each.reason): each for group in self.groups for each in group.failed_nodes
+        }
+        return tuple(found[key] for key in sorted(found))
 
     @property
     def title(self) -> str:
@@ -226,6 +243,8 @@ def item_report(
         text=text,
         decided_by=decided_by,
         evidence=folder,
+        kind=evidence.kind if evidence else "",
+        kind_reason=evidence.kind_reason if evidence else "",
     )
 
 
@@ -252,11 +271,12 @@ def group_report(verdict: GroupVerdict, evidence: GroupEvidence | None) -> Group
         code=verdict.code,
         checks=tuple(_check_report(check) for check in verdict.checks),
         figures={
-            name: Figure(value=value, unit=FIGURE_UNITS.get(name, ""))
+            name: Figure(value=value, unit=figure_unit(name))
             for name, value in verdict.figures.items()
         },
         reasons=verdict.reasons,
         warnings=verdict.warnings,
+        failed_nodes=node_failures(verdict, evidence) if evidence else (),
         queue_s=evidence.queue_s if evidence else None,
         start_s=evidence.start_s if evidence else None,
         run_s=evidence.run_s if evidence else None,
@@ -300,6 +320,7 @@ def _group_from(given: Mapping[str, Any]) -> GroupReport:
     for name in ("nodes", "reasons", "warnings"):
         known[name] = tuple(known[name])
     known["checks"] = tuple(CheckReport(**each) for each in known["checks"])
+    known["failed_nodes"] = tuple(NodeFailure(**each) for each in known["failed_nodes"])
     known["figures"] = _figures_from(known["figures"])
     return GroupReport(**known)
 

@@ -82,7 +82,7 @@ def summary_lines(report: RunReport) -> list[Line]:
     lines: list[Line] = []
     if report.is_simulated:
         lines.append((SIMULATED_NOTE, {"yellow": True, "bold": True}))
-    lines += [(line, {}) for line in _where_lines(report)]
+    lines += [(line, {}) for line in (*_where_lines(report), *_kind_lines(report.items))]
     lines.append(("", {}))
     lines += [(line, {}) for line in _table_lines(report.items)]
     for item in report.items:
@@ -113,6 +113,18 @@ def _where_lines(report: RunReport) -> list[str]:
         f"run {report.run_id}",
     ]
     return [fit(one_line(", ".join(parts)), WIDTH)]
+
+
+def _kind_lines(items: Sequence[ItemReport]) -> list[str]:
+    """Return which workload kinds were taken, and why: one line for each reason."""
+    titles: dict[tuple[str, str], list[str]] = {}
+    for item in items:
+        if item.kind:
+            titles.setdefault((item.kind, item.kind_reason), []).append(_short_title(item))
+    return [
+        fit(one_line(f"as {kind}, {reason}: {', '.join(named)}"), WIDTH)
+        for (kind, reason), named in titles.items()
+    ]
 
 
 def _table_lines(items: Sequence[ItemReport]) -> list[str]:
@@ -189,11 +201,29 @@ def _untested_lines(report: RunReport) -> list[str]:
         reasons = Counter(each.reason for each in report.excluded)
         counts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         lines.append(f"{len(report.excluded)} nodes are excluded: {counts}")
+    lines += _failed_node_lines(report)
     lines += [f"left behind in the cluster: {brief(name)}" for name in report.leftovers]
     lines += [
         f"planned and never run: {brief(node_id)}" for node_id in report.not_run[:NAMES_SHOWN]
     ]
     return _wrapped(lines)
+
+
+def _failed_node_lines(report: RunReport) -> list[str]:
+    """Return each node under suspicion with its reasons and the items that saw it."""
+    seen: dict[str, dict[str, list[str]]] = {}
+    for item in report.items:
+        for failure in item.failed_nodes:
+            if failure.reason != "ThresholdViolation":  # speaks against all nodes of a group alike
+                reasons = seen.setdefault(failure.node, {})
+                reasons.setdefault(failure.reason, []).append(_short_title(item))
+    lines = [
+        f"node {brief(node)}: "
+        + "; ".join(f"{reason} ({', '.join(titles)})" for reason, titles in sorted(reasons.items()))
+        for node, reasons in sorted(seen.items())
+    ]
+    more = len(lines) - NAMES_SHOWN
+    return lines[:NAMES_SHOWN] + ([f"{more} more nodes under suspicion"] if more > 0 else [])
 
 
 def _wrapped(lines: Sequence[str]) -> list[str]:

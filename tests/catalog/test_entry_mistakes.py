@@ -14,8 +14,7 @@ PLACE = "catalog/mine/bench.yaml"
             "image: ",
             "imgae: ",
             "4:1: imgae is an unknown key; did you mean 'image'? choices: architectures, "
-            "description, env, gpusPerNode, image, logProfile, measures, options, scales, scripts, "
-            "startTimeout, test, timeout, workloads",
+            "cost, description, env, ",
         ),
         ("image: example.org/bench:1\n", "", "1:1: image is missing"),
         ("image: example.org/bench:1", "image: ''", "4:8: image must not be empty, got ''"),
@@ -23,7 +22,7 @@ PLACE = "catalog/mine/bench.yaml"
         (
             "measures: bandwidth",
             "measures: speed",
-            "2:11: measures must be one of bandwidth, training, got 'speed'",
+            "2:11: measures must be one of bandwidth, training, gemm, diagnostics, got 'speed'",
         ),
         (
             "timeout: 1h\n",

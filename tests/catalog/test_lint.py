@@ -57,7 +57,7 @@ def test_every_mistake_of_every_file_is_told_in_order(folder, capsys):
             '["--e=${maxBytes}", --e=8]',
             "23:31: --e is given 2 times and only the last counts; keep one",
         ),
-        ("nccl-bandwidth", "nccl", "1:1: logProfile 'nccl' is unknown; choices: deepspeed"),
+        ("nccl-bandwidth", "nccl", "1:1: logProfile 'nccl' is unknown; choices: dcgm"),
     ],
 )
 def test_entry_that_would_not_do_what_it_says_is_told_with_the_remedy(folder, old, new, line):
@@ -106,7 +106,7 @@ def test_profile_that_reads_less_than_it_says_is_told_with_the_remedy(folder, ol
         (
             "entry: communication/nccl-all-reduce",
             "entry: training/*",
-            "training/nemotron5-8b does not measure busbw; choices: goodput, step_time, tflops_p",
+            "training/nemotron5-56b, training/nemotron5-8b does not measure busbw; choices: goodput",
         ),
         (
             "scale: full-scale",

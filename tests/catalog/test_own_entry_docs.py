@@ -30,10 +30,13 @@ def test_files_of_the_guide_load_beside_the_shipped_ones(tmp_path):
     found = compile_pattern(regex).search("ring size=1048576 alg=9.81 bus=18.40")
     assert found.groupdict() == {"size": "1048576", "algBW": "9.81", "busBW": "18.40"}
     assert catalog.architecture("x1").limits[0].value == 90
+    variation = catalog.entry("fabric/all-reduce-small")
+    assert variation.options["maxBytes"].default == "1M"
+    assert variation.test == "all_reduce"
 
 
 def test_files_of_the_guide_have_nothing_to_mend(tmp_path):
-    assert lint_files(write_files(tmp_path)) == (3, ())
+    assert lint_files(write_files(tmp_path)) == (4, ())
 
 
 def test_mistake_of_the_guide_is_told_as_the_guide_says(tmp_path, monkeypatch):
@@ -43,12 +46,3 @@ def test_mistake_of_the_guide_is_told_as_the_guide_says(tmp_path, monkeypatch):
     entry.write_text(entry.read_text().replace("timeout: 20m", "timeout: 20 min"))
     (line,) = lint_files(folders)[1]
     assert f"\n{line}\n" in (DOCS / "how-to" / "own-entry.md").read_text(encoding="utf-8")
-
-
-def test_table_of_limits_in_the_reference_holds_every_shipped_floor():
-    text = (DOCS / "reference" / "catalog.md").read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if line.startswith(("| h100", "| gb"))]
-    in_docs = sorted(float(value) for row in rows for value in row.split("|")[5].split(";"))
-    catalog = load_catalog(suites=[shipped_suites()], profiles=[shipped_profiles()])
-    shipped = [limit for name in ("h100", "gb200") for limit in catalog.architecture(name).limits]
-    assert in_docs == sorted(limit.value for limit in shipped)

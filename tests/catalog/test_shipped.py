@@ -1,8 +1,5 @@
-import math
-import re
 import subprocess
 import sys
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -15,17 +12,11 @@ from pytest_cre.catalog.pattern import compile_pattern
 UPSTREAM = yaml.safe_load(
     (Path(__file__).parents[1] / "data/upstream-log-profiles.yaml").read_text()
 )
-GIB = 1024**3
 
 
 @pytest.fixture(scope="module")
 def catalog():
     return load_catalog(suites=[shipped_suites()], profiles=[shipped_profiles()])
-
-
-@pytest.fixture(scope="module")
-def limits(catalog):
-    return [limit for each in catalog.architectures.values() for limit in each.limits]
 
 
 def arguments(catalog, name, kind="indexedJob", **options):
@@ -36,6 +27,7 @@ def arguments(catalog, name, kind="indexedJob", **options):
         "gpus": "16",
         "masterAddress": "job-0.job",
         "architecture": "h100",
+        "test": entry.test or "",
     }
     workload = entry.workloads[kind]
     return [substitute(text, values) for text in (*workload.command, *workload.args)]
@@ -148,57 +140,6 @@ def test_step_line_is_read_into_its_groups(catalog):
 def test_every_shipped_pattern_has_an_example(catalog):
     for profile in catalog.log_profiles.values():
         assert [name for name, each in profile.patterns.items() if not each.example] == []
-
-
-def test_every_published_limit_is_nine_tenths_of_what_its_note_says_rounded_down(limits):
-    assert limits
-    for limit in limits:
-        assert limit.tier == "published"
-        anchor = Decimal(re.match(r"0\.90 x ([0-9.]+)[,;]", limit.note)[1])
-        floor = math.floor(anchor * Decimal("0.9") * 10) / 10
-        assert limit.value == pytest.approx(floor, abs=1e-9), limit.place
-
-
-def test_every_published_limit_names_publication_and_date(limits):
-    for limit in limits:
-        assert "/" in limit.source, limit.place
-        assert re.fullmatch(r"2026-\d\d-\d\d|unknown, read 2026-11", limit.date), limit.place
-
-
-def test_anchor_of_few_nodes_judges_no_other_number_of_nodes(limits):
-    for limit in limits:
-        assert limit.min_nodes == limit.max_nodes is not None, limit.place
-
-
-def published(limits, architecture, nodes, fabric=None):
-    return {
-        limit.size_bytes // GIB: limit.value
-        for limit in limits
-        if (limit.architecture, limit.min_nodes, limit.fabric) == (architecture, nodes, fabric)
-    }
-
-
-def test_published_floors_are_those_of_the_publications(limits):
-    # 0.90 x 476.35 (median of 475.5, 477.2), 479.55 (478.9, 480.2) and 479.9 GB/s
-    assert published(limits, "h100", 1) == {4: 428.7, 8: 431.5, 16: 431.9}
-    assert published(limits, "h100", 2, "efa") == {16: 439.0}  # 487.87
-    assert published(limits, "h100", 2, "tcpxo") == {16: 303.3}  # 337.09
-    assert published(limits, "h100", 8, "infiniband") == {4: 344.8, 8: 347.9}  # 383.2, 386.6
-    assert published(limits, "gb200", 18) == {4: 751.7, 8: 762.1}  # 835.3, 846.8
-    assert published(limits, "gb200", 36, "infiniband") == {8: 712.7, 16: 738.3}  # 791.9, 820.4
-    assert published(limits, "gb200", 4) == {16: 794.2}  # 882.51
-
-
-def test_floors_of_the_aws_health_checks_are_not_used(limits):
-    assert not {200.0, 300.0, 500.0, 600.0, 800.0, 900.0} & {limit.value for limit in limits}
-
-
-def test_architectures_are_detected_by_their_product_labels(catalog):
-    h100, gb200 = catalog.architecture("h100"), catalog.architecture("gb200")
-    assert h100.product_labels == ("NVIDIA-H100-80GB-HBM3",)
-    assert (h100.gpus_per_node, h100.nics_per_node) == (8, 8)
-    assert gb200.product_labels == ("NVIDIA-GB200", "NVIDIA-GB200-NVL72")
-    assert (gb200.gpus_per_node, gb200.nics_per_node) == (4, 8)
 
 
 def test_types_of_the_catalog_load_neither_yaml_nor_pydantic():

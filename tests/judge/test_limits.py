@@ -127,3 +127,36 @@ def test_applying_limits_other_size_statistic_and_operator_stand_side_by_side(li
 )
 def test_fabric_of_transport_names_tell_one_fabric_or_none(transport, fabric):
     assert fabric_of(transport) == fabric
+
+
+def test_applying_limits_given_limit_wins_over_all_others_on_any_hardware(limit):
+    given = limit(tier="given", value=900.0)
+    exact = limit(entry="communication/nccl-all-reduce", min_nodes=8, max_nodes=8)
+    simulated = limit(tier="simulated", entry="communication/nccl-all-reduce")
+
+    assert applying_limits([exact, given], **WHERE) == (given,)
+    assert applying_limits([simulated, given], **(WHERE | {"is_simulated": True})) == (given,)
+
+
+def test_applying_limits_collective_must_be_the_one_that_is_run(limit):
+    own = limit(collective="all_reduce")
+
+    assert applying_limits([own], **WHERE, collective="all_reduce") == (own,)
+    assert applying_limits([own], **WHERE, collective="alltoall") == ()
+    assert applying_limits([own], **WHERE) == ()
+
+
+def test_applying_limits_size_that_a_whole_table_lacks_is_not_for_this_run(limit):
+    small = limit(statistic="at-size", size_bytes=64)
+    large = limit(statistic="at-size", size_bytes=128)
+
+    assert applying_limits([small, large], **WHERE, sizes={64}) == (small,)
+    assert applying_limits([small, large], **WHERE, sizes=None) == (small, large)
+    assert applying_limits([large, limit()], **WHERE, sizes={64}) == (limit(),)
+
+
+def test_applying_limits_categories_of_the_ledger_stand_side_by_side(limit):
+    hang = limit("ledger_share", "<=", 0.1, category="hang", entry="*")
+    rework = limit("ledger_share", "<=", 0.1, category="rework", entry="*")
+
+    assert applying_limits([rework, hang], **WHERE) == (hang, rework)

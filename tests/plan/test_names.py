@@ -7,7 +7,7 @@ from pytest_cre.plan.names import MAX_RUN_ID, check_run_id, job_name, owner_name
 
 IDENTITY = {
     "run_id": "k3f2a", "entry": "communication/nccl-all-reduce", "scale": "full-scale",
-    "group": "group-0", "attempt": 0,
+    "group": "group-0", "attempt": 0, "pod_suffix": "-99999-xxxxx",
 }  # fmt: skip
 
 
@@ -29,6 +29,12 @@ def test_job_name_differs_with_every_part_of_the_identity(change):
     assert job_name(**(IDENTITY | change)) != job_name(**IDENTITY)
 
 
+def test_job_name_of_an_overflow_group_differs_from_its_namesake():
+    overflow = job_name(**(IDENTITY | {"group": "group-0-overflow"}))
+
+    assert overflow.startswith("cre-k3f2a-nccl-all-reduce-g0o-")
+
+
 def test_job_name_depends_on_the_run_only_where_the_run_id_stands():
     placeholder = job_name(**(IDENTITY | {"run_id": "run-id"}))
 
@@ -39,13 +45,19 @@ def test_job_name_depends_on_the_run_only_where_the_run_id_stands():
     entry=st.from_regex(r"[a-z0-9-]{1,80}/[a-zA-Z0-9._-]{1,80}", fullmatch=True),
     group=st.sampled_from(["group-0", "group-12345", "group-12345-overflow"]),
     attempt=st.integers(0, 99),
+    suffix=st.sampled_from(["-99999-xxxxx", "-launcher-xxxxx", "-node-0-99999-xxxxx"]),
 )
-def test_job_name_always_leaves_room_for_the_pods_suffix(entry, group, attempt):
+def test_job_name_always_leaves_room_for_the_pods_suffix(entry, group, attempt, suffix):
     name = job_name(
-        run_id="r" * MAX_RUN_ID, entry=entry, scale="intra-rack", group=group, attempt=attempt
+        run_id="r" * MAX_RUN_ID,
+        entry=entry,
+        scale="intra-rack",
+        group=group,
+        attempt=attempt,
+        pod_suffix=suffix,
     )
 
-    assert len(f"{name}-99999-abcde") <= 63
+    assert len(f"{name}{suffix}") <= 63
     assert name[0].isalpha()
     assert name[-1].isalnum()
     assert all(

@@ -1,0 +1,82 @@
+import pytest
+
+from pytest_cre.evidence.model import Problem
+from pytest_cre.judge.group import judge_group
+from pytest_cre.judge.nodes import node_failures
+
+
+def named(evidence, measurement, limits=()):
+    verdict = judge_group(evidence, measurement, limits, missing="record")
+    return [(each.node, each.reason) for each in node_failures(verdict, evidence)]
+
+
+def test_hardware_that_failed_is_a_fail_whatever_else_happened(evidence, bandwidth, limit):
+    problems = (
+        Problem(code="pod-evicted", message="pod was evicted", pod="p", node="node-1"),
+        Problem(code="hardware-failed", message="node node-1: 7 GPUs are left", node="node-1"),
+    )
+    run = evidence(problems=problems)
+
+    verdict = judge_group(run, bandwidth(), [limit()], missing="skip")
+
+    assert verdict.code == "fail"
+    assert verdict.reasons[0] == "node node-1: 7 GPUs are left"
+    assert [(each.node, each.reason) for each in node_failures(verdict, run)] == [
+        ("node-1", "HardwareFailureDetected")
+    ]
+
+
+@pytest.mark.parametrize("code", ["node-changed", "health-unknown"])
+def test_node_of_which_nobody_knows_enough_makes_the_group_inconclusive(
+    evidence, bandwidth, limit, code
+):
+    run = evidence(problems=(Problem(code=code, message="node node-0: it was rebooted"),))
+
+    verdict = judge_group(run, bandwidth(), [limit()], missing="skip")
+
+    assert verdict.code == "inconclusive"
+    assert node_failures(verdict, run) == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("job-failed", "WorkloadFailed"),
+        ("node-unreachable", "NodeUnreachable"),
+        ("log-unavailable", "LogUnavailable"),
+    ],
+)
+def test_problem_of_one_node_is_told_of_that_node(evidence, bandwidth, code, reason):
+    run = evidence(problems=(Problem(code=code, message="why", node="node-1"),), job=None)
+
+    assert named(run, bandwidth()) == [("node-1", reason)]
+
+
+@pytest.mark.parametrize(("code", "reason"), [("run-timeout", "TimedOut"), ("stalled", "Stalled")])
+def test_hang_is_told_of_every_node_of_the_group(evidence, bandwidth, code, reason):
+    run = evidence(problems=(Problem(code=code, message="why"),), job=None)
+
+    assert named(run, bandwidth()) == [("node-0", reason), ("node-1", reason)]
+
+
+def test_missed_limit_speaks_against_every_node_of_the_group(evidence, bandwidth, limit):
+    run = evidence()
+    verdict = judge_group(run, bandwidth(), [limit(value=9999)], missing="skip")
+
+    found = node_failures(verdict, run)
+
+    assert [(each.node, each.reason) for each in found] == [
+        ("node-0", "ThresholdViolation"), ("node-1", "ThresholdViolation"),
+    ]  # fmt: skip
+    assert "9999" in found[0].message
+
+
+def test_pass_speaks_against_no_node(evidence, bandwidth, limit):
+    assert named(evidence(), bandwidth(), [limit()]) == []
+
+
+@pytest.mark.parametrize("code", ["interrupted", "api-error", "pod-deleted", "vanished"])
+def test_trouble_that_is_nobody_s_hardware_speaks_against_no_node(evidence, bandwidth, code):
+    run = evidence(problems=(Problem(code=code, message="why", node="node-1"),), job=None)
+
+    assert named(run, bandwidth()) == []
