@@ -4,6 +4,7 @@ An attempt begins with a process start or with other proof of a restart, never m
 repeats: copies of a line from other ranks repeat numbers too, and a crash right after a save repeats none.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -15,6 +16,7 @@ from pytest_cre.measure.ordering import Item, in_order
 
 _LOADING = frozenset(("load_start", "load_end", "train_ready"))
 _SAVING = frozenset(("save_start", "save_unblock", "save_commit"))
+_EVALUATING = frozenset(("eval_start", "eval_end"))
 
 
 def history_of(events: Sequence[TrainingEvent | StepRun], tolerance_ns: int = SECOND_NS) -> History:
@@ -37,23 +39,35 @@ def history_of(events: Sequence[TrainingEvent | StepRun], tolerance_ns: int = SE
 def _with_times(events: Sequence[TrainingEvent | StepRun], history: History) -> list[TrainingEvent]:
     """Keep events with a time; other lines take the time of the line before them in their stream.
 
-    Steps without a time are only counted: a lent time would invent a duration.
+    Where none has one, they take that of the first line that does. Steps without a time are only counted:
+    a lent time would invent a duration.
     """
     singles = [event for event in events if isinstance(event, TrainingEvent)]
     if all(event.t_ns is not None for event in singles):
         return singles
     history.flags.add("no_timestamps")
+    known: dict[str, list[Item]] = {}
+    for event in sorted(events, key=attrgetter("seq")):
+        if isinstance(event, StepRun) or (event.t_ns is not None and event.t_source != "api"):
+            known.setdefault(event.stream, []).append(event)
     timed: list[TrainingEvent] = []
-    lent: dict[str, int] = {}
     for event in sorted(singles, key=attrgetter("stream", "seq")):
         if event.t_ns is not None:
-            lent[event.stream] = event.t_ns
             timed.append(event)
         elif event.kind == "step":
             history.untimed.append(event, 0)
-        elif event.stream in lent:
-            timed.append(replace(event, t_ns=lent[event.stream], t_source="inferred"))
+        elif event.stream in known:
+            t_ns = _lent_ns(known[event.stream], event.seq)
+            timed.append(replace(event, t_ns=t_ns, t_source="inferred"))
     return timed
+
+
+def _lent_ns(known: Sequence[Item], seq: int) -> int | None:
+    """Return the time of the last of the lines, in their order, before the one with this number."""
+    before = known[max(0, bisect_left(known, seq, key=attrgetter("seq")) - 1)]
+    if isinstance(before, StepRun):
+        return before.times_ns[min(max(0, seq - before.seq - 1), len(before) - 1)]
+    return before.t_ns
 
 
 def _read_window(events: list[TrainingEvent], history: History) -> None:
@@ -141,7 +155,7 @@ class _Splitter:
             attempt.load(event, t_ns)
         elif event.kind in _SAVING:
             attempt.saves.append(event if t_ns == event.t_ns else replace(event, t_ns=t_ns))
-        elif event.kind in ("eval_start", "eval_end"):
+        elif event.kind in _EVALUATING:
             attempt.evals.append(event if t_ns == event.t_ns else replace(event, t_ns=t_ns))
         else:
             self._exit(event, t_ns, attempt)
@@ -194,7 +208,7 @@ class _Splitter:
             return self._leaving(event, t_ns, last)
         if event.kind in _SAVING and self._is_by_a_clock_only(t_ns, last):
             return self.history.attempts[-2]
-        if last.exit_ns is None or event.kind in _SAVING:
+        if last.exit_ns is None or event.kind in _SAVING or event.kind in _EVALUATING:
             return last
         late = event.kind == "step" and t_ns <= last.exit_ns + self.tolerance_ns
         late = late and (last.has_progress or last.train_ready_ns is not None)

@@ -1,22 +1,36 @@
 """The JSON report of nccl-tests (`-J`), as a file of its own or printed into a log."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 
-from pytest_cre.measure.bandwidth import AssembledTable, collective_name, version_text
 from pytest_cre.measure.logtext import Line
 from pytest_cre.measure.model import BandwidthRow, BandwidthTable, HalfRow, OutOfBounds
+from pytest_cre.measure.table import AssembledTable, collective_name, version_text
 
 # A document begins with a line that holds its opening brace alone, or with all of it on one line.
-NEEDLES = (rb"\{[ \t]*\r?\n", rb'"average_bus_bandwidth"')
+OPENINGS = (b"{\n", b"{\r")
+NEEDLES = (*OPENINGS, b'"average_bus_bandwidth"')
 MAX_DOCUMENT_BYTES = 4_194_304
 
 
-class DocumentReader:
-    """Collects the JSON documents of one stream."""
+def is_report(document: Mapping[str, object]) -> bool:
+    """Return whether a JSON document is the report of a benchmark."""
+    return isinstance(document.get("results"), list)
 
-    def __init__(self) -> None:
+
+class DocumentReader:
+    """Collects the JSON documents of one stream that are wanted.
+
+    `mark` occurs in each that stands on one line.
+    """
+
+    def __init__(
+        self,
+        is_wanted: Callable[[Mapping[str, object]], bool] = is_report,
+        mark: bytes = b'"average_bus_bandwidth"',
+    ) -> None:
+        self._is_wanted, self._mark = is_wanted, mark
         self.documents: list[Mapping[str, object]] = []
         self._lines: list[bytes] | None = None
         self._bytes = 0
@@ -27,12 +41,12 @@ class DocumentReader:
         return self._lines is not None
 
     def line(self, line: Line) -> bool:
-        """Take a line; return whether it ended a report of a benchmark."""
+        """Take a line; return whether it ended a document that is wanted."""
         text = line.text.strip()
         if self._lines is None:
-            if text == b"{":
+            if text == b"{" and line.text.endswith(text):
                 self._lines, self._bytes = [text], 0
-            elif text.startswith(b"{") and b'"average_bus_bandwidth"' in text:
+            elif text.startswith(b"{") and self._mark in text:
                 return self._take(text)
             return False
         self._lines.append(text)
@@ -49,7 +63,7 @@ class DocumentReader:
             document = json.loads(text.decode(errors="replace"))
         except (ValueError, RecursionError):
             return False
-        if not isinstance(document, dict) or not isinstance(document.get("results"), list):
+        if not isinstance(document, dict) or not self._is_wanted(document):
             return False
         self.documents.append(document)
         return True

@@ -1,6 +1,7 @@
 """Whose clock a log's times are of: time zones, output that came in bursts, and skew between pods."""
 
 from array import array
+from calendar import isleap
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
@@ -10,13 +11,22 @@ from statistics import median
 
 from pytest_cre.measure.events import TimeSource
 from pytest_cre.measure.frameworks.recorder import NO_TIME, Fact, Recorder, sampled
-from pytest_cre.measure.instants import MINUTE_NS, SECOND_NS
+from pytest_cre.measure.instants import (
+    DAY_NS,
+    MINUTE_NS,
+    NO_YEAR,
+    SECOND_NS,
+    year_of,
+    year_start_ns,
+)
 
 TOLERANCE_NS = SECOND_NS
 _QUARTER_NS = 15 * MINUTE_NS
 _MINIMUM_PAIRS = 5
 _BURST_LINES = 3
 _MILLISECOND_NS = 1_000_000
+_NO_YEAR_NS = (year_start_ns(NO_YEAR), year_start_ns(NO_YEAR + 1))
+_HALF_A_YEAR_NS = 183 * DAY_NS
 
 
 class Clock:
@@ -24,23 +34,21 @@ class Clock:
 
     An application's time without a zone is shifted by whole quarters of an hour to the kubelet's, which
     writes a line down later, never earlier, than it was printed. Where too few lines tell the zone and it
-    is not UTC, the kubelet's times are taken instead.
+    is not UTC, the kubelet's times are taken instead; `of_all_ns` is how far apart both are in all logs of the
+    Job, for one that tells too little by itself. Times without a year are put into that of `near_ns`.
     """
 
-    def __init__(self, recorders: Iterable[Recorder]) -> None:
-        ahead_ns: list[int] = []
-        for recorder in recorders:
-            app, absolute = recorder.app_ns, recorder.absolute_ns
-            ahead_ns.extend(
-                app[at] - absolute[at]
-                for at in sampled(0, len(app))
-                if app[at] != NO_TIME and absolute[at] != NO_TIME
-            )
-            ahead_ns.extend(
-                fact.app_ns - fact.absolute_ns
-                for fact in recorder.facts
-                if fact.app_ns is not None and fact.absolute_ns is not None
-            )
+    def __init__(
+        self,
+        recorders: Sequence[Recorder],
+        *,
+        near_ns: int | None = None,
+        of_all_ns: Sequence[int] = (),
+    ) -> None:
+        self._year = _Year(recorders, near_ns)
+        ahead_ns: Sequence[int] = apart_ns(recorders)
+        if len(ahead_ns) < _MINIMUM_PAIRS:
+            ahead_ns = of_all_ns or ahead_ns
         quarters = round(max(ahead_ns, default=0) / _QUARTER_NS)
         self.offset_ns = quarters * _QUARTER_NS
         self.is_zone_unknown = bool(quarters) and len(ahead_ns) < _MINIMUM_PAIRS
@@ -48,13 +56,14 @@ class Clock:
     @property
     def flags(self) -> set[str]:
         """Return what to say about the times."""
-        return {"zone_unknown"} if self.is_zone_unknown else set()
+        flags = {"zone_unknown"} if self.is_zone_unknown else set()
+        return flags | {"year_unknown"} if self._year.is_unknown else flags
 
     def at(self, app_ns: int | None, absolute_ns: int | None) -> tuple[int | None, TimeSource]:
         """Return a time in UTC and where it comes from."""
         if app_ns is None or (self.is_zone_unknown and absolute_ns is not None):
             return absolute_ns, "kubelet"
-        return app_ns - self.offset_ns, "app"
+        return self._year.with_year(app_ns) - self.offset_ns, "app"
 
     def fact(self, fact: Fact) -> tuple[int | None, TimeSource]:
         """Return a fact's time in UTC and where it comes from."""
@@ -63,6 +72,8 @@ class Clock:
     def steps(self, recorder: Recorder) -> "tuple[array[int], TimeSource]":
         """Return the times of all step lines in UTC, `NO_TIME` where there is none."""
         app, absolute = recorder.app_ns, recorder.absolute_ns
+        if self._year.is_missing:
+            app = array("q", map(self._year.with_year, app))
         if NO_TIME not in app and not self.is_zone_unknown:
             if not self.offset_ns:
                 return app, "app"
@@ -75,6 +86,64 @@ class Clock:
                 times.append(app_ns - self.offset_ns)
         has_app = any(t_ns != NO_TIME for t_ns in app) and not self.is_zone_unknown
         return times, "app" if has_app else "kubelet"
+
+
+def apart_ns(recorders: Sequence[Recorder]) -> list[int]:
+    """Return the application's time minus the kubelet's, of a sample of the lines that have both."""
+    found: list[int] = []
+    for recorder in recorders:
+        app, absolute = recorder.app_ns, recorder.absolute_ns
+        found.extend(
+            app[at] - absolute[at]
+            for at in sampled(0, len(app))
+            if app[at] != NO_TIME and absolute[at] != NO_TIME
+        )
+        found.extend(
+            fact.app_ns - fact.absolute_ns
+            for fact in recorder.facts
+            if fact.app_ns is not None and fact.absolute_ns is not None
+        )
+    return found
+
+
+class _Year:
+    """Puts times without a year into one; where two years met, what looks half a year older is of the next."""
+
+    def __init__(self, recorders: Iterable[Recorder], near_ns: int | None) -> None:
+        times = [
+            t_ns
+            for recorder in recorders
+            for t_ns in (*recorder.app_ns[:1], *recorder.app_ns[-1:], *_app_times(recorder.facts))
+            if _NO_YEAR_NS[0] <= t_ns < _NO_YEAR_NS[1]
+        ]
+        self.is_missing = bool(times)
+        self.is_unknown = self.is_missing and near_ns is None
+        self._turn_ns = NO_TIME
+        if times and max(times) - min(times) > _HALF_A_YEAR_NS:
+            self._turn_ns = _NO_YEAR_NS[0] + _HALF_A_YEAR_NS
+        self._first = NO_YEAR
+        if times and near_ns is not None:
+            earliest = min((t for t in times if t >= self._turn_ns), default=min(times))
+            around = range(year_of(near_ns) - 1, year_of(near_ns) + 2)
+            self._first = min(around, key=lambda year: abs(_moved(earliest, year) - near_ns))
+
+    def with_year(self, t_ns: int) -> int:
+        """Return a time in its year; others as they are."""
+        if not self.is_missing or not _NO_YEAR_NS[0] <= t_ns < _NO_YEAR_NS[1]:
+            return t_ns
+        return _moved(t_ns, self._first + (t_ns < self._turn_ns))
+
+
+def _app_times(facts: Iterable[Fact]) -> list[int]:
+    return [fact.app_ns for fact in facts if fact.app_ns is not None]
+
+
+def _moved(t_ns: int, year: int) -> int:
+    """Return a time of `NO_YEAR` in another year, at the same date."""
+    since_ns = t_ns - _NO_YEAR_NS[0]
+    if since_ns >= 60 * DAY_NS and not isleap(year):  # from 1 March on
+        since_ns -= DAY_NS
+    return year_start_ns(year) + since_ns
 
 
 def bursts(recorder: Recorder) -> list[range]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from json import dumps
 from math import isfinite
 
+from pytest_cre.measure.devices_document import devices_documents
 from pytest_cre.measure.instants import rfc3339
 from pytest_cre.measure.model import (
     LEDGER_CATEGORIES,
@@ -61,6 +62,7 @@ def _document(
         "reasons": list(measurement.reasons),
         "bandwidth": _bandwidth(bandwidth) if bandwidth is not None else None,
         "training": _training(training, steps) if training is not None else None,
+        **devices_documents(measurement),
         "dropped": {
             "lines_too_long": dropped.lines_too_long,
             "undecodable_bytes": dropped.undecodable_bytes,

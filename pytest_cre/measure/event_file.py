@@ -186,6 +186,8 @@ class _Sequence:
         self.steps_left -= len(numbers)
         if self.steps_left < 0:
             raise self.problem(path, f"more than {MAXIMUM_STEPS} steps in one sequence")
+        if abs(start_ns + (last - first) * apart_ns) > _FARTHEST_S * 1e9:
+            raise self.problem(path, "the last step is more than 4e9 seconds away")
         for number in numbers:
             yield _step(number, start_ns + (number - first) * apart_ns)
 

@@ -53,19 +53,17 @@ _KINDS: tuple[tuple[FailureKind, re.Pattern[bytes]], ...] = (
     ("test", re.compile(rb"Test failure \S+:\d+")),
 )
 NEEDLES = (
-    rb"Got completion (?:from peer|with error)|completed with error",
-    rb"Test (?:CUDA|HIP|NCCL) failure|Test failure|CUDA error:|HIP error:|Cuda failure",
-    rb"illegal memory access|ncorrectable ECC|CUDA out of memory",
-    rb"Watchdog caught|nccl(?:Remote|System|Internal)Error|ncclUnhandledCuda|was aborted",
-    rb"Segmentation fault|Caught signal|exited on signal|Signal \d+ \(SIG|core dumped|Bus error",
-    rb"Killed process|oom[-_]kill|exitcode *: *-|terminate called",
-    rb"MPI_A(?:BORT|bort)|(?:mpirun|prterun|mpiexec)\S* (?:noticed|detected)|RTE was unable",
-    rb"exited with non-zero|srun: error:|slurmstepd: error:|ChildFailedError|group FAILED\. 0/",
-    rb"Traceback \(most recent call last\)",
-    rb"(?:Error|Exception|Exit|Interrupt|Expired|Failure)(?::|[ \t\v\f]*[\r\n])",
+    *(b"Got completion", b"error", b"failure", b"memory", b"Watchdog", b"was aborted"),
+    *(b"Segmentation fault", b"signal", b"(SIG", b"core dumped", b"oom-kill", b"oom_kill", b"exit"),
+    *(b"terminate called", b"MPI_A", b"noticed", b"detected", b"RTE was unable"),
+    *(b"Worker group FAILED", b"Traceback (most recent call last)", b'", line '),
+    *(b"Error", b"Exception", b"Exit", b"Interrupt", b"Expired", b"Failure"),
 )
 
-_TRACEBACK = re.compile(rb"Traceback \(most recent call last\)")
+# Its frames tell a traceback as well: its heading may stand in a part of the log that is gone.
+_TRACEBACK = re.compile(
+    rb"Traceback \(most recent call last\)|^\s*File \"[^\"]{1,999}\", line \d+, in "
+)
 _EXCEPTION = re.compile(
     rb"[ \t]*((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Expired|Failure)(?::.*)?)\s*$"
 )
@@ -81,7 +79,7 @@ class Failure:
 
 
 class FailureReader:
-    """Recognises the failure lines of one stream; an exception counts only after a traceback's heading."""
+    """Recognises the failure lines of one stream; an exception counts only in a traceback."""
 
     def __init__(self) -> None:
         self._is_in_traceback = False

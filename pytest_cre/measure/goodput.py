@@ -71,15 +71,14 @@ def account(events: Sequence[TrainingEvent | StepRun], params: LedgerParams) -> 
         strict = line if not _cuts_deeper(lives, limits, durable) else laid(durable)
 
     ledger_ns, window_ns = line.totals_ns(), line.end_ns - line.bounds_ns[0]
+    strict_ns = ledger_ns if strict is line else strict.totals_ns()
     executed = sum(life.executed_steps for life in lives)
     lost = sum(life.lost_steps(limit) for life, limit in zip(lives, limits, strict=True))
     known = _is_window_known(history)
     if order_only or window_ns == 0 or not (has_steps or known):
         ratios: Mapping[str, float | None] = dict.fromkeys(RATIOS)
     else:
-        ratios = _ratios(
-            ledger_ns, window_ns, strict.totals_ns()["useful"], executed, reference.step_ns
-        )
+        ratios = _ratios(ledger_ns, window_ns, strict_ns["useful"], executed, reference.step_ns)
     is_provisional = params.succeeded is None and not (lives and lives[-1].exit == "end")
     _flag(history, lives, reference, params)
     summary = summary_of(history, lives, params.warmup_steps)
@@ -97,7 +96,7 @@ def account(events: Sequence[TrainingEvent | StepRun], params: LedgerParams) -> 
         interruptions=summary.interruptions,
         executed_steps=executed,
         useful_steps=executed - lost,
-        durable_step=durable_at_end(lives),
+        durable_step=max(0, durable_at_end(lives)),
         skipped_steps=history.skipped_steps,
         consumed_samples=history.samples,
         summary=summary,

@@ -10,7 +10,9 @@ from functools import lru_cache
 
 SECOND_NS = 1_000_000_000
 YEARS = range(1970, 2200)  # what 64 bits of nanoseconds hold, with room for differences
+NO_YEAR = 1972  # stands for one that is not told: no log is of it, and it has all days
 MINUTE_NS = 60 * SECOND_NS
+DAY_NS = 1440 * MINUTE_NS
 
 RFC3339 = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 PLAIN_TIME = rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
@@ -73,6 +75,28 @@ def parse_rfc3339(text: str) -> int:
     if at_ns is None:
         raise ValueError(f"{text!r} is no RFC 3339 time such as 2026-01-31T08:00:00Z")
     return at_ns
+
+
+def yearless_ns(text: bytes, near_ns: int | None) -> int | None:
+    """Return the time of `MMDD HH:MM:SS.ffffff` in the year nearest to a time; None for no such date.
+
+    Where that is not known it is of `NO_YEAR`.
+    """
+    month, day, clock = text[:2], text[2:4], text[5:]
+    years = [NO_YEAR] if near_ns is None else [year_of(near_ns) + shift for shift in (-1, 0, 1)]
+    found = [instant_ns(b"%04d-%b-%b %b" % (year, month, day, clock)) for year in years]
+    known = [t_ns for t_ns in found if t_ns is not None]
+    return min(known, key=lambda t_ns: abs(t_ns - (near_ns or 0)), default=None)
+
+
+def year_of(t_ns: int) -> int:
+    """Return the year of a time, in UTC."""
+    return datetime.fromtimestamp(t_ns // SECOND_NS, UTC).year
+
+
+def year_start_ns(year: int) -> int:
+    """Return the first instant of a year, in UTC."""
+    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * SECOND_NS
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,9 @@
 """The ledger: every instant of a run in exactly one category."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import chain, compress
+from operator import lt, sub
 
 from pytest_cre.measure.lives import Life
 from pytest_cre.measure.partition import (
@@ -20,8 +23,10 @@ from pytest_cre.measure.partition import (
 )
 from pytest_cre.measure.pauses import Span
 from pytest_cre.measure.reference import Reference
+from pytest_cre.measure.series import even_rise
 
-NO_LIMIT = 2**62
+NO_LIMIT = 2**63  # beyond any step and any time
+_AT_ONCE = 4096
 
 
 def survival_limits(lives: Sequence[Life], *, durable_only: bool) -> list[int]:
@@ -110,41 +115,57 @@ class _Attempt:
 
     def _segments(self) -> None:
         """Book every segment; the ordinary ones in a few operations, for logs have a million of them."""
-        life, line, limit = self.life, self.line, self.limit
-        bounds, codes = line.bounds_ns, line.codes
-        add_bound, add_code = bounds.append, codes.append
-        step_ns = self.reference.step_ns or 0.0
-        is_plain = step_ns > 0 and not self.reference.resolution_ns and not self.gaps
-        base, ahead, is_first = life.base, 0.0, True
-        pause_ns, cursor_ns, code = self._next_pause_ns(), self.cursor_ns, -1
-        for t_ns, number in zip(life.times_ns, life.numbers, strict=True):
-            if is_plain and number <= limit and pause_ns >= t_ns > cursor_ns and not is_first:
-                due_ns = cursor_ns + int((number - base) * step_ns + 0.5)
-                if code != USEFUL:
-                    add_code(USEFUL)
-                    add_bound(cursor_ns)
-                    code = USEFUL
-                bounds[-1] = t_ns
-                if due_ns < t_ns:
-                    bounds[-1] = due_ns
-                    add_code(STRAGGLER)
-                    add_bound(t_ns)
-                    code = STRAGGLER
-            elif base >= limit and not is_first:  # nothing survives from here on
-                self.cursor_ns = cursor_ns
-                self._segment(base, life.last_step, life.times_ns[-1], ahead, is_first=False)
-                cursor_ns = max(cursor_ns, life.times_ns[-1])
-                break
+        numbers, times = self.life.numbers, self.life.times_ns
+        base, ahead, at = self.life.base, 0.0, 0
+        while at < len(numbers):
+            end = self._plain_end(at)
+            if end > at:
+                self._plain(at, end)
+                self.cursor_ns = times[end - 1]
+            elif at and base >= self.limit:  # nothing survives from here on
+                self._segment(base, numbers[-1], times[-1], ahead, is_first=False)
+                self.cursor_ns = max(self.cursor_ns, times[-1])
+                return
             else:
-                self.cursor_ns = cursor_ns
-                ahead = self._segment(base, number, t_ns, ahead, is_first=is_first)
-                is_first = False
-                pause_ns = self._next_pause_ns()
-                code = codes[-1] if codes else -1
-            if t_ns > cursor_ns:
-                cursor_ns = t_ns
-            base = number
-        self.cursor_ns = cursor_ns
+                end = at + 1
+                ahead = self._segment(base, numbers[at], times[at], ahead, is_first=not at)
+                self.cursor_ns = max(self.cursor_ns, times[at])
+            base, at = numbers[end - 1], end
+
+    def _plain_end(self, at: int) -> int:
+        """Return the end of the segments from a line on that lie behind each other, survive and have no pause."""
+        numbers, times = self.life.numbers, self.life.times_ns
+        has_steps = (self.reference.step_ns or 0.0) > 0 and not self.reference.resolution_ns
+        if not at or not has_steps or self.gaps or self.cursor_ns != times[at - 1]:
+            return at
+        end = min(len(numbers), at + _AT_ONCE)
+        end = bisect_right(numbers, self.limit, at, end)
+        end = bisect_right(times, self._next_pause_ns(), at, end)
+        if not all(map(lt, times[at - 1 : end - 1], times[at:end])):
+            end = next(place for place in range(at, end) if times[place] <= times[place - 1])
+        return end
+
+    def _plain(self, at: int, end: int) -> None:
+        """Book such segments: each is useful up to the reference step time, and a straggler's from there on."""
+        line, starts_ns = self.line, self.life.times_ns[at - 1 : end - 1]
+        ends_ns, numbers = self.life.times_ns[at:end], self.life.numbers[at - 1 : end]
+        step_ns = self.reference.step_ns or 0.0
+        rise = even_rise(numbers)
+        if rise is not None:
+            due_ns = list(map(int(rise * step_ns + 0.5).__add__, starts_ns))
+        else:
+            covered = map(sub, numbers[1:], numbers)
+            due_ns = [t + int(n * step_ns + 0.5) for t, n in zip(starts_ns, covered, strict=True)]
+        slow = list(map(lt, due_ns, ends_ns))
+        bounds_ns = list(chain.from_iterable(compress(zip(due_ns, ends_ns, strict=True), slow)))
+        if not slow[-1]:
+            bounds_ns.append(ends_ns[-1])
+        if line.codes and line.codes[-1] == USEFUL:
+            line.codes.pop()
+            line.bounds_ns.pop()
+        line.bounds_ns.extend(bounds_ns)
+        line.codes.extend(bytes((USEFUL, STRAGGLER)) * (len(bounds_ns) // 2 + 1))
+        del line.codes[len(line.bounds_ns) - 1 :]
 
     def _segment(self, base: int, number: int, t_ns: int, ahead: float, *, is_first: bool) -> float:
         """Book the steps after `base` up to `number`, and return how far ahead of the reference they are.
@@ -159,7 +180,11 @@ class _Attempt:
         excess_ns = 0.0
         if step_ns is not None:
             excess_ns = lasted_ns - covered * step_ns
-            if self.reference.resolution_ns:
+            if self.reference.resolution_ns and is_first:
+                ahead = (
+                    self.reference.resolution_ns
+                )  # the first line may be that much later than it says
+            elif self.reference.resolution_ns:
                 grain_ns = self.reference.resolution_ns
                 excess_ns, ahead = excess_ns - ahead, min(grain_ns, max(0, ahead - excess_ns))
         warmup_ns = 0

@@ -15,6 +15,8 @@ from pytest_cre.measure.reference import Reference
 # unknown: an earlier attempt, and nothing tells how it ended.
 ExitKind = Literal["abort", "end", "open", "unseen", "unknown"]
 
+_LONGEST_NS = 2**61  # 73 years: more would not fit into a time
+
 _REASONS: dict[ExitKind, str | None] = {"end": "succeeded", "open": None, "unseen": None}
 
 
@@ -171,7 +173,9 @@ class _Settler:
             return loaded or 0, loaded
         first = self.numbers[0]
         if loaded is not None and loaded <= first:
-            return min(loaded, first - 1), loaded
+            # Where steps count from 0, the step that was loaded is the first one to be done.
+            base = min(loaded, first - 1)
+            return base, base
         if loaded is not None:
             # The counter is behind the step that was loaded: never guess an offset.
             self.history.flags.add("counter_restarted")
@@ -226,7 +230,8 @@ class _Settler:
             return None
         printed_ns = steps.step_times_s[0] * SECOND_NS
         pace_ns = self.reference.step_ns or 0.0 if isnan(printed_ns) else printed_ns
-        ready_ns = steps.times_ns[0] - round((self.numbers[0] - base) * pace_ns)
+        lasted_ns = min(round((self.numbers[0] - base) * pace_ns), _LONGEST_NS)
+        ready_ns = steps.times_ns[0] - lasted_ns
         if floor_ns is None:
             floor_ns = self.history.opened_ns
         return ready_ns if floor_ns is None else max(ready_ns, floor_ns)

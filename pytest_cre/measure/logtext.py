@@ -6,23 +6,19 @@ without a needle means nothing to any reader. How the bytes are cut into chunks 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Protocol, cast
+from typing import Protocol
 
-import re2
+from pytest_cre.measure.blocks import MAX_LINE_BYTES, BlockCutter, long_lines
+from pytest_cre.measure.instants import PLAIN_TIME, RFC3339, instant_ns, yearless_ns
 
-from pytest_cre.measure.instants import PLAIN_TIME, RFC3339, instant_ns
-
-MAX_LINE_BYTES = 65_536
-BLOCK_BYTES = 131_072
+# Blocks grow, for the first ones tell how dense the log is. For larger ones malloc would map new pages each
+# time, which costs more than the search.
+FIRST_BLOCK_BYTES, BLOCK_BYTES = 16_384, 122_880
 # Container runtimes cut long lines into records: containerd and Docker at 16 KiB, CRI-O at 8 KiB.
 RECORD_BYTES = (16_384, 8_192)
 
-_ANSI = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[()][\x20-\x7e]|[@-Z\\^_=>78])"
-)
 _PREFIX = re.compile(
     rb"[ \t]*(?:"
     rb"\[?(?P<zoned>" + RFC3339 + rb")\]?(?:[ \t]std(?:out|err)[ ][FP](?::\S+)?)?(?:[ \t]|$)"
@@ -41,7 +37,7 @@ _PREFIX = re.compile(
 _MAX_PREFIXES = 8
 _RECORD_TIME = re.compile(RFC3339 + rb"[ ]")
 _CRI_RECORD = re.compile(RFC3339 + rb"[ ](std(?:out|err))[ ]([FP])(?::\S+)?[ ]")
-_CRI_NEEDLE = rb"std(?:out|err) P[: ]"
+NEEDLES = (b"stdout P", b"stderr P")  # unfinished records
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,8 +83,10 @@ def clean_line(raw: bytes) -> Line:
             line.tag = found["tag"].rpartition(b",")[2].strip()
         elif kind == "task":
             line.tag = found["task"]
-        elif kind == "own" and printed_at < 0:
-            printed_at = at
+        elif kind == "own":
+            printed_at = at if printed_at < 0 else printed_at
+            if line.app_ns is None:
+                line.app_ns = yearless_ns(found["own"][1:21], line.kubelet_ns)
         at = found.end()
     line.text = raw[at:] if at else raw
     line.printed = raw[printed_at:] if printed_at >= 0 else line.text
@@ -110,122 +108,15 @@ def join_records(raw: bytes) -> bytes:
     return raw
 
 
-class BlockCutter:
-    """Chunks to blocks of whole lines without colour codes; counts what it drops.
-
-    A line longer than `MAX_LINE_BYTES` is dropped and counted, whatever its length.
-    """
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self.lines_of_block = 0
-        self.lines_too_long = 0
-        self.undecodable_bytes = 0
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
-        self._is_skipping = False
-
-    def feed(self, chunk: bytes) -> bytes:
-        """Take some bytes; return the block of lines that ended in them, perhaps empty."""
-        cut = chunk.rfind(b"\n") + 1
-        if not cut:
-            self._hold(chunk)
-            return b""
-        if self._is_skipping:
-            chunk = chunk[chunk.index(b"\n") + 1 :]
-            cut = chunk.rfind(b"\n") + 1
-            self._is_skipping = False
-            self.lines_too_long += 1
-        block = b"".join([*self._pending, chunk[:cut]]) if self._pending else chunk[:cut]
-        self._pending, self._pending_bytes = [], 0
-        self._hold(chunk[cut:])
-        return self._checked(block)
-
-    def close(self) -> bytes:
-        """Return the last line, if it had no end, as a block."""
-        if self._is_skipping:
-            self.lines_too_long += 1
-            return b""
-        block = b"".join(self._pending)
-        self._pending = []
-        return self._checked(block + b"\n") if block else b""
-
-    def _hold(self, rest: bytes) -> None:
-        if self._is_skipping or not rest:
-            return
-        self._pending.append(rest)
-        self._pending_bytes += len(rest)
-        if self._pending_bytes > MAX_LINE_BYTES:
-            self._pending, self._pending_bytes, self._is_skipping = [], 0, True
-
-    def _checked(self, block: bytes) -> bytes:
-        too_long = list(long_lines(block, MAX_LINE_BYTES))
-        if too_long:
-            self.lines_too_long += len(too_long)
-            starts = [0, *(end + 1 for _, end in too_long)]
-            ends = [*(start for start, _ in too_long), len(block)]
-            block = b"".join(block[a:b] for a, b in zip(starts, ends, strict=True))
-        # Much faster than bytes.count on lines of usual length.
-        self.lines_of_block = len(block) - len(block.replace(b"\n", b""))
-        self.lines += self.lines_of_block
-        if not block.isascii():
-            undecodable = _undecodable(block)
-            if undecodable:
-                self.undecodable_bytes += undecodable
-                block = block.decode(errors="replace").encode()
-        return _ANSI.sub(b"", block) if b"\x1b" in block else block
-
-
-def long_lines(block: bytes, limit: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each line of the block that is longer than the limit.
-
-    Looks at one place per `limit` bytes, not at every line.
-    """
-    at = 0
-    while at + limit < len(block):
-        newline = block.rfind(b"\n", at, at + limit + 1)
-        if newline < 0:
-            newline = block.index(b"\n", at)
-            yield at, newline
-        at = newline + 1
-
-
-def _undecodable(block: bytes) -> int:
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        text = block.decode(errors="surrogateescape")
-        return len(block) - len(text.encode(errors="ignore"))
-    return 0
-
-
-class Needles(Protocol):
-    """A compiled RE2 pattern."""
-
-    def search(self, text: bytes, pos: int = 0) -> "re.Match[bytes] | None":
-        """Return the leftmost match at or after a place."""
-
-
-@lru_cache(maxsize=256)
-def compile_needles(sources: tuple[bytes, ...]) -> Needles:
-    """Return one pattern that finds any of the sources, and unfinished records."""
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    pattern = b"|".join(b"(?:" + source + b")" for source in (*sources, _CRI_NEEDLE))
-    return cast("Needles", re2.compile(pattern, options))
-
-
 class LineReader(Protocol):
     """What lines are cut out for."""
 
     @property
-    def needles(self) -> Needles | None:
-        """Return what occurs in every line that can matter; None: every line can."""
-
-    @property
     def wants_all(self) -> bool:
         """Return whether every following line is wanted, for now."""
+
+    def places(self, block: bytes) -> Iterable[tuple[int, int]]:
+        """Yield start and end, in order, of what occurs in every line that can matter."""
 
     def line(self, line: Line) -> bool:
         """Take a line; return whether something was taken from it."""
@@ -242,6 +133,7 @@ class LogText:
         self.matched_lines = 0
         self._cutter = BlockCutter()
         self._records: dict[bytes, bytes] = {}  # unfinished lines, by stdout and stderr
+        self._block_bytes = FIRST_BLOCK_BYTES
         self._is_dense = False
         self._first = b""
         self._last = b""
@@ -273,8 +165,11 @@ class LogText:
 
     def feed(self, data: bytes) -> None:
         """Take some bytes of the log."""
-        for start in range(0, len(data), BLOCK_BYTES):
-            self._block(self._cutter.feed(data[start : start + BLOCK_BYTES]))
+        start = 0
+        while start < len(data):
+            end = start + min(self._block_bytes, BLOCK_BYTES)
+            self._block(self._cutter.feed(data, start, end))
+            start, self._block_bytes = end, min(self._block_bytes * 2, BLOCK_BYTES)
 
     def close(self) -> None:
         """Take the last line, also one without an end."""
@@ -299,22 +194,20 @@ class LogText:
         self._is_dense = (self.matched_lines - matched) * 2 > lines
 
     def _some_lines(self, block: bytes) -> None:
-        at, size = 0, len(block)
-        while at < size:
-            if self.reader.wants_all or self._records:
-                at = self._one_line(block, at)
+        at = self._wanted_lines(block, 0)
+        for start, end in self.reader.places(block) if at < len(block) else ():
+            if end <= at:
                 continue
-            needles = self.reader.needles
-            if needles is None:
-                self._every_line(block, at, is_plain=False)
-                return
-            found = needles.search(block, at)
-            if found is None:
-                return
-            start, end = found.span()
-            at = block.rfind(b"\n", at, start) + 1 or at
+            at = max(at, block.rfind(b"\n", at, start) + 1)
             while at < end:
                 at = self._one_line(block, at)
+            at = self._wanted_lines(block, at)
+
+    def _wanted_lines(self, block: bytes, at: int) -> int:
+        """Take lines as long as every one is wanted; return where they end."""
+        while at < len(block) and (self.reader.wants_all or self._records):
+            at = self._one_line(block, at)
+        return at
 
     def _every_line(self, block: bytes, at: int, *, is_plain: bool) -> None:
         size, fast = len(block), self.reader.fast

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["bandwidth", "training", "none"]
+Kind = Literal["bandwidth", "training", "gemm", "diagnostics", "none"]
 RecordName = Literal["save_start", "save_done", "load_start", "load_done"]
 Status = Literal["complete", "incomplete", "failed", "no-data"]
+DiagnosticStatus = Literal["pass", "fail", "warn", "skip", "not-run"]
 
 LEDGER_CATEGORIES = (
     "useful",
@@ -148,6 +149,94 @@ class TrainingMeasurement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GemmRow:
+    """One printed sample of one GPU. `wrong`: elements that were not those of the reference."""
+
+    pod: str
+    gpu: int
+    sample: int
+    dtype: str
+    m: int | None
+    n: int | None
+    k: int | None
+    products: int | None
+    seconds: float | None
+    tflops: float | None
+    wrong: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmGpu:
+    """One GPU over all its samples; `tflops` is that of the slowest."""
+
+    pod: str
+    gpu: int
+    uuid: str | None
+    bus: str | None
+    name: str | None
+    samples: int
+    tflops: float | None
+    wrong: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmMeasurement:
+    """A burn-in of the GPUs of one node or several.
+
+    `spread` is by which part the slowest GPU is below the median one. Both figures are None where rows
+    are of several types or sizes.
+    """
+
+    rows: tuple[GemmRow, ...]
+    gpus: tuple[GemmGpu, ...]
+    gpus_planned: int | None
+    min_tflops: float | None
+    spread: float | None
+    failure: str | None
+    tool_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosticResult:
+    """One test on one GPU, or on another entity or the whole node (`gpu` None)."""
+
+    pod: str
+    category: str
+    test: str
+    gpu: int | None
+    entity: str  # GPU 3, CPU 0, node
+    status: DiagnosticStatus
+    messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosticGpu:
+    """A GPU that a report names."""
+
+    pod: str
+    gpu: int
+    serial: str | None
+    device_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosticMeasurement:
+    """The results of DCGM's diagnostics."""
+
+    results: tuple[DiagnosticResult, ...]
+    gpus: tuple[DiagnosticGpu, ...]
+    gpus_planned: int | None
+    dcgm_version: str | None
+    driver_version: str | None
+    failure: str | None
+
+    @property
+    def failed(self) -> tuple[DiagnosticResult, ...]:
+        """Return the results that are failures."""
+        return tuple(each for each in self.results if each.status == "fail")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
     """What could not be read, counted."""
 
@@ -166,5 +255,7 @@ class Measurement:
     reasons: tuple[str, ...] = ()
     bandwidth: BandwidthMeasurement | None = None
     training: TrainingMeasurement | None = None
+    gemm: GemmMeasurement | None = None
+    diagnostics: DiagnosticMeasurement | None = None
     dropped: Dropped = field(default_factory=Dropped)
     inputs: tuple[InputFile, ...] = ()

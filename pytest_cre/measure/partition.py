@@ -3,7 +3,8 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice
+from operator import sub
 from typing import NamedTuple
 
 from pytest_cre.measure.model import LEDGER_CATEGORIES
@@ -59,8 +60,9 @@ class Partition:
     def totals_ns(self) -> dict[str, int]:
         """Return the time of each category."""
         sums = [0] * len(LEDGER_CATEGORIES)
-        for code, (start_ns, end_ns) in zip(self.codes, pairwise(self.bounds_ns), strict=True):
-            sums[code] += end_ns - start_ns
+        lasted_ns = map(sub, islice(self.bounds_ns, 1, None), self.bounds_ns)
+        for code, each_ns in zip(self.codes, lasted_ns, strict=True):
+            sums[code] += each_ns
         return dict(zip(LEDGER_CATEGORIES, sums, strict=True))
 
     def clipped(self, start_ns: int, end_ns: int) -> "Partition":

@@ -128,6 +128,12 @@ class CompiledProfile:
             return None
         return size, algbw, busbw
 
+    def gemm(self, text: bytes) -> Mapping[str, bytes] | None:
+        """Return what the pattern of a burn-in's rows captured, or None."""
+        pattern = self._patterns.get("gemmResult")
+        found = pattern.search(text) if pattern else None
+        return _groups(found) if found is not None else None
+
     def transport(self, text: bytes) -> bytes | None:
         """Return the network that a line names, or None for a blank one."""
         pattern = self._patterns.get("networkTransport")

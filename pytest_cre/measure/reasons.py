@@ -11,6 +11,7 @@ NO_DATA = "no-data"
 
 FAILED: Mapping[str, str] = {
     "below-minimum": "the benchmark's own check of the average bandwidth failed",
+    "failed-tests": "diagnostic tests failed",
     "failure": "the log tells of a failure",
     "job-failed": "the Job failed",
     "out-of-bounds": "the footer tells of values out of bounds",
@@ -18,17 +19,23 @@ FAILED: Mapping[str, str] = {
 }
 INCOMPLETE: Mapping[str, str] = {
     "average-mismatch": "the footer's average is not the mean of the rows",
+    "fewer-gpus": "fewer GPUs were measured than were planned",
     "fewer-ranks": "fewer ranks took part than were planned",
     "job-unfinished": "the Job has not come to an end",
     "log-gap": "a part of a log is missing",
     "log-incomplete": "a log was not read to its end",
+    "mixed-shapes": "rows are of several types or sizes where one was expected",
     "no-end": "nothing tells how the run ended",
+    "no-engine": "no DCGM host engine answered",
     "no-footer": "a table has no footer, so it was cut short",
     "no-rows": "a table has no rows",
     "no-steps": "the log holds no training step",
+    "no-tests": "the diagnostics ran no test",
     "not-a-number": "rows hold nan or inf",
+    "rows-missing": "a GPU has fewer rows than it should",
     "several-tables": "there are several tables where one was expected",
     "sizes-missing": "the sweep ended before its last size",
+    "tests-not-run": "tests that were asked for did not run",
     "torn-rows": "rows are torn, so numbers are missing",
 }
 # They leave a measurement complete; a reader must still be told.
@@ -64,6 +71,7 @@ FLAGS: Mapping[str, str] = {
     "skipped_steps": "iterations were skipped or not a number",
     "starts_midway": "the log begins in the middle of a run",
     "steps_counted": "lines carry no step number; they were counted",
+    "year_unknown": "times carry no year; 1972 stands for it",
     "zone_unknown": "the time zone of the application is not known; the kubelet's times were taken",
 }
 

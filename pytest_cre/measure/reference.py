@@ -12,11 +12,12 @@ from typing import Literal
 from pytest_cre.measure.history import Attempt
 from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.pauses import Span
+from pytest_cre.measure.series import even_rise
 
 ReferenceSource = Literal["given", "estimated"]
 
 MINIMUM_STEPS = 20
-_SAMPLE = 100_000  # an estimate looks at so many step times, evenly spread: more would tell no more
+_SAMPLE = 20_000  # an estimate looks at so many step times, evenly spread: more would tell no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,11 @@ def print_interval(attempts: Sequence[Attempt]) -> int:
     counts: Counter[int] = Counter()
     for attempt in attempts:
         numbers = attempt.steps.numbers
-        counts.update(map(sub, numbers[1:], numbers))
+        rise = even_rise(numbers)
+        if rise is not None:
+            counts[rise] += len(numbers) - 1
+        else:
+            counts.update(map(sub, numbers[1:], numbers))
     if not counts:
         return 1
     return min(counts, key=lambda difference: (-counts[difference], difference))

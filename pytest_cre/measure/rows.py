@@ -17,9 +17,13 @@ DTYPES = (
     *("half", "float", "double", "bfloat16", "float16", "float32", "float64", "bf16", "fp16"),
     *("f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2", "fp32", "fp64", "char", "int", "long"),
 )
-NEEDLE = rb"\d[ \t\v\f\r]+(?:" + "|".join(DTYPES).encode() + rb")[ \t\v\f\r\n]"
+# One of these is on each row, for they are in the types' names. None is in a hexadecimal number.
+NEEDLES = (
+    *(b"float", b"double", b"half", b"uint", b"fp16", b"fp32", b"fp64", b"fp8_", b"e4m3", b"e5m2"),
+    *(b" bf16", b" int", b" char", b" long"),
+)
 
-_BEGIN = re.compile(rb"\s*\d{1,18}\s+\d{1,18}\s+(?:" + "|".join(DTYPES).encode() + rb")(?:\s|$)")
+_BEGIN = re.compile(rb"\s*\d{1,18}\s+\d{1,18} +(?:" + "|".join(DTYPES).encode() + rb")(?:\s|$)")
 _NUMBER = re.compile(rb"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _WRONG = re.compile(rb"\d+|\d+(?:\.\d+)?[eE][+-]?\d{1,3}")  # a count, large ones with an exponent
 _ROOT = re.compile(rb"-?\d{1,7}")
@@ -28,6 +32,10 @@ _STAMP = (re.compile(rb"\d{4}-\d\d-\d\d"), re.compile(rb"\d\d:\d\d:\d\d(?:\.\d+)
 _TIME_NAMES = (b"time", b"cputime")
 _WRONG_NAMES = (b"#wrong", b"wrong", b"error", b"#error")
 _HALF_TOKENS = 4
+# A half as it nearly always is; anything else is looked at number by number.
+_USUAL_HALF = re.compile(
+    rb"(\d{1,12}\.\d{1,9}) (\d{1,9}\.\d{1,9}) (\d{1,9}\.(\d{1,9})) (?:(\d{1,18})|N/A)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +76,13 @@ def layout_of(text: bytes) -> Layout | None:
     if names and names[0].lstrip(b"#") == b"size":
         names[0] = b"size"
     halves = tuple(at for at, name in enumerate(names) if name in _TIME_NAMES)
-    if names[:2] != [b"size", b"count"] or not 1 <= len(halves) <= 2:
+    if names[:3] != [b"size", b"count", b"type"] or not 1 <= len(halves) <= 2:
         return None
     if any(names[at + 1 : at + 3] != [b"algbw", b"busbw"] for at in halves):
         return None
-    wrong = names[halves[0] + 3] if halves[0] + 3 < len(names) else b""
+    if len(names) < halves[-1] + _HALF_TOKENS:
+        return None
+    wrong = names[halves[0] + 3]
     return Layout(
         names=tuple(names),
         ends=tuple(ends),
@@ -164,12 +174,21 @@ def _row(
         ),
         errors_gbs=tuple(error for _, error in values),
         is_half=halves[0] is not None and halves[1] is None,
-        has_nan=any(half.busbw_gbs is None or half.time_us is None for half, _ in values),
+        has_nan=any(None in (half.time_us, half.algbw_gbs, half.busbw_gbs) for half, _ in values),
     )
 
 
 def _half(tokens: Sequence[bytes], counts_errors: bool | None) -> tuple[HalfRow, float] | None:
     """Return a half and the print error of its bus bandwidth; None where a number is torn."""
+    if counts_errors and (usual := _USUAL_HALF.fullmatch(b" ".join(tokens))):
+        time_us, algbw, busbw, decimals, wrong = usual.groups()
+        half = HalfRow(
+            time_us=float(time_us),
+            algbw_gbs=float(algbw),
+            busbw_gbs=float(busbw),
+            wrong=None if wrong is None else int(wrong),
+        )
+        return half, 0.5 * 10.0 ** -len(decimals)
     values: list[float | None] = []
     for token in tokens[:3]:
         if _NUMBER.fullmatch(token):
@@ -179,7 +198,7 @@ def _half(tokens: Sequence[bytes], counts_errors: bool | None) -> tuple[HalfRow,
             values.append(None)
         else:
             return None
-    wrong: int | None = None
+    count: int | None = None
     last = tokens[3]
     if last not in (b"N/A", b"n/a"):
         if not _WRONG.fullmatch(last) or not isfinite(float(last)):
@@ -187,8 +206,8 @@ def _half(tokens: Sequence[bytes], counts_errors: bool | None) -> tuple[HalfRow,
         if counts_errors is None:
             # Old releases print the largest difference here, as 0e+00 or 2e-07.
             counts_errors = last != b"0e+00" and float(last) in (0.0, max(1.0, float(last)))
-        wrong = int(float(last)) if counts_errors else None
-    half = HalfRow(time_us=values[0], algbw_gbs=values[1], busbw_gbs=values[2], wrong=wrong)
+        count = int(float(last)) if counts_errors else None
+    half = HalfRow(time_us=values[0], algbw_gbs=values[1], busbw_gbs=values[2], wrong=count)
     return half, _half_unit(tokens[2])
 
 

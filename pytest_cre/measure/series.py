@@ -1,12 +1,13 @@
 """Step records in columns: a run may have printed a million."""
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import isnan
-from operator import sub
+from operator import lt, sub
 from typing import overload
 
 from pytest_cre.measure.frameworks.recorder import NO_TIME
@@ -70,21 +71,57 @@ def _number(value: float) -> float | None:
     return None if isnan(value) else value
 
 
+def even_rise(numbers: "array[int]") -> int | None:
+    """Return by how much each number is above the one before it; None where that differs or is not above."""
+    if len(numbers) < 2 or numbers[1] <= numbers[0]:
+        return None
+    rise = numbers[1] - numbers[0]
+    is_even = numbers[-1] - numbers[0] == rise * (len(numbers) - 1)
+    is_even = is_even and numbers == array("q", range(numbers[0], numbers[-1] + 1, rise))
+    return rise if is_even else None
+
+
+def without_repeats(series: StepSeries) -> StepSeries:
+    """Return the lines without those that were read twice: of the same step at the same instant."""
+    numbers, times = series.numbers, series.times_ns
+    if all(map(lt, numbers, islice(numbers, 1, None))):
+        return series
+    kept: list[int] = []
+    kept_ns: list[int] = []
+    for at, (number, t_ns) in enumerate(zip(numbers, times, strict=True)):
+        place = bisect_left(kept_ns, t_ns) if t_ns != NO_TIME else len(kept)
+        same = range(place, bisect_right(kept_ns, t_ns, lo=place))
+        if not any(numbers[kept[each]] == number for each in same):
+            kept.append(at)
+            kept_ns.append(t_ns)
+    if len(kept) == len(numbers):
+        return series
+    return StepSeries(
+        numbers=array("q", [numbers[at] for at in kept]),
+        times_ns=array("q", kept_ns),
+        seconds=array("d", [series.seconds[at] for at in kept]),
+        tflops=array("d", [series.tflops[at] for at in kept]),
+        loss=array("d", [series.loss[at] for at in kept]),
+    )
+
+
 def covers_of(numbers: "array[int]") -> "array[int]":
     """Return how many steps each line stands for: those since the line before, in an attempt.
 
     The first line of an attempt stands for the usual number, or for all steps if they are fewer.
     """
+    limit = 2**31 - 1
+    rise = even_rise(numbers)
+    if rise is not None and rise < limit:
+        covers = array("i", [rise]) * len(numbers)
+        covers[0] = max(1, min(rise, numbers[0]))
+        return covers
     differences = array("q", map(sub, islice(numbers, 1, None), numbers))
     usual = Counter(d for d in differences if d > 0)
     interval = min(usual, key=lambda d: (-usual[d], d)) if usual else 1
-    limit = 2**31 - 1
     covers = array("i")
     if numbers:
         covers.append(max(1, min(interval, numbers[0], limit)))
-    if all(0 < d < limit for d in differences):
-        covers.extend(array("i", differences))
-        return covers
     for at, difference in enumerate(differences):
         first = max(1, min(interval, numbers[at + 1], limit))
         covers.append(min(difference, limit) if difference > 0 else first)

@@ -1,14 +1,26 @@
 """One stream of a Job read for everything that it can tell."""
 
-import re
+from collections.abc import Iterator
 
-from pytest_cre.measure import bandwidth, bandwidth_json, failure, training, transport
-from pytest_cre.measure.bandwidth import TableReader
+from pytest_cre.measure import (
+    bandwidth_json,
+    dcgm,
+    failure,
+    gemm,
+    logtext,
+    tablelines,
+    training,
+    transport,
+)
 from pytest_cre.measure.bandwidth_json import DocumentReader
+from pytest_cre.measure.dcgm import EngineReader
 from pytest_cre.measure.failure import FailureReader, Failures
-from pytest_cre.measure.logtext import Line, LogText, Needles, compile_needles
+from pytest_cre.measure.gemm import GemmReader
+from pytest_cre.measure.logtext import Line, LogText
 from pytest_cre.measure.model import Kind
+from pytest_cre.measure.needles import Needles, needles_of
 from pytest_cre.measure.profile import CompiledProfile
+from pytest_cre.measure.tablelines import TableReader
 from pytest_cre.measure.training import TrainingReader
 from pytest_cre.measure.transport import TransportReader
 
@@ -35,17 +47,21 @@ class StreamReader:
         self.attempt = attempt
         self.restart_count = restart_count
         self.text = LogText(self)
-        self.tables = TableReader() if kind != "training" else None
-        self.documents = DocumentReader() if kind != "training" else None
-        self.transport = transport if kind != "training" else None
-        self.training = TrainingReader(profile) if kind != "bandwidth" else None
+        is_bandwidth = kind in ("bandwidth", "none")
+        self.tables = TableReader() if is_bandwidth else None
+        self.documents = DocumentReader() if is_bandwidth else None
+        self.transport = transport if is_bandwidth else None
+        self.training = TrainingReader(profile) if kind in ("training", "none") else None
+        self.gemm = GemmReader(name) if kind in ("gemm", "none") else None
+        self.reports: DocumentReader | None = None
+        self.engine = EngineReader()
+        if kind in ("diagnostics", "none"):
+            self.reports = DocumentReader(dcgm.is_report, dcgm.MARK)
         self.failures = Failures()
         self.profile_rows: list[tuple[int, float, float]] = []
         self._profile = profile
         self._failures = FailureReader()
-        self._sources = self._known_sources(kind) if is_prefiltered else None
-        self._needles: Needles | None = None
-        self._unseen = -1
+        self._needles = self._known_needles(kind) if is_prefiltered else None
 
     def feed(self, data: bytes) -> None:
         """Take some bytes of the log."""
@@ -56,30 +72,36 @@ class StreamReader:
         self.text.close()
 
     @property
-    def needles(self) -> Needles | None:
-        """Return what occurs in every line that can matter; None: every line can."""
-        if self._sources is None:
-            return None
-        unseen = self.transport.unseen if self.transport else frozenset()
-        if len(unseen) != self._unseen:
-            self._unseen = len(unseen)
-            literals = sorted(re.escape(literal) for literal in unseen)
-            self._needles = compile_needles((*self._sources, *literals))
-        return self._needles
-
-    @property
     def wants_all(self) -> bool:
         """Return whether every following line is wanted, for now."""
-        return self.documents is not None and self.documents.is_open
+        readers = (self.documents, self.reports)
+        return self._needles is None or any(
+            reader is not None and reader.is_open for reader in readers
+        )
+
+    def places(self, block: bytes) -> Iterator[tuple[int, int]]:
+        """Yield start and end, in order, of what occurs in every line that can matter.
+
+        What tells of the network is passed over where it was seen before, for all channels print it.
+        """
+        found = self._needles.places(block) if self._needles else []
+        unseen = self.transport.unseen if self.transport else {}
+        channels = tuple(unseen)
+        if channels:
+            found = sorted([*found, *needles_of(channels).places(block)])
+        for start, end, text in found:
+            if text in unseen or text not in channels:
+                yield start, end
 
     def line(self, line: Line) -> bool:
         """Take a line; return whether something was taken from it."""
         if self.tables is not None and self.tables.line(line):
-            if self.tables.has_footer:
+            if "exception" in self.failures.by_kind and self.tables.has_footer:
                 # What a program caught did no harm to a table that it could finish.
-                self.failures.by_kind.pop("exception", None)
+                del self.failures.by_kind["exception"]
             return True
         is_matched = self._bandwidth(line) if self.tables is not None else False
+        is_matched |= self._devices(line)
         if self.training is not None:
             is_matched |= self.training.line(line)
         failed = self._failures.read(line)
@@ -109,13 +131,28 @@ class StreamReader:
             is_matched |= name is not None or row is not None
         return is_matched
 
-    def _known_sources(self, kind: Kind) -> tuple[bytes, ...] | None:
-        sources: tuple[bytes, ...] = failure.NEEDLES
-        if kind != "training":
-            sources += bandwidth.NEEDLES + bandwidth_json.NEEDLES + transport.NEEDLES
-        if kind != "bandwidth":
-            sources += training.NEEDLES
-        if self._profile is None:
-            return sources
-        own = self._profile.needles
-        return None if own is None else (*sources, *own)
+    def _devices(self, line: Line) -> bool:
+        """Take what a line says of single GPUs."""
+        is_matched = False
+        if self.gemm is not None:
+            is_matched = self.gemm.line(line)
+            if not is_matched and self._profile is not None:
+                groups = self._profile.gemm(line.printed)
+                is_matched = groups is not None and self.gemm.take(groups)
+        if self.reports is not None:
+            is_matched |= self.reports.line(line)
+            is_matched |= self.engine.line(line)
+        return is_matched
+
+    def _known_needles(self, kind: Kind) -> Needles | None:
+        texts: tuple[bytes, ...] = (*logtext.NEEDLES, *failure.NEEDLES)
+        if kind in ("bandwidth", "none"):
+            texts += tablelines.NEEDLES + bandwidth_json.NEEDLES + transport.NEEDLES
+        if kind in ("training", "none"):
+            texts += training.NEEDLES
+        if kind in ("gemm", "none"):
+            texts += gemm.NEEDLES
+        if kind in ("diagnostics", "none"):
+            texts += (*dcgm.NEEDLES, *bandwidth_json.OPENINGS)
+        own = self._profile.needles if self._profile is not None else ()
+        return None if own is None else needles_of(texts, own)

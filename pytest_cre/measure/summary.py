@@ -1,7 +1,9 @@
 """Figures over all printed lines of a run, and what its saves and restarts cost."""
 
+from array import array
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import isnan
 from statistics import fmean, median
 
 from pytest_cre.measure.account import Checkpointing
@@ -13,8 +15,8 @@ from pytest_cre.measure.model import TrainingSummary
 
 def summary_of(history: History, lives: Sequence[Life], warmup_steps: int) -> TrainingSummary:
     """Sum up the printed lines; averages are over the lines of every attempt, warm-up left out."""
-    step_times: list[float] = []
-    tflops: list[float] = []
+    step_times = array("d")
+    tflops = array("d")
     paces: list[float] = []
     left_out = 0
     for life in lives:
@@ -23,26 +25,33 @@ def summary_of(history: History, lives: Sequence[Life], warmup_steps: int) -> Tr
             until = life.numbers[0] + max(warmup_steps, 1)
             warm = next((at for at, n in enumerate(life.numbers) if n >= until), len(life.numbers))
         left_out += warm
-        step_times.extend(s for s in life.step_times_s[warm:] if s > 0)
-        tflops.extend(f for f in life.tflops[warm:] if f > 0)
+        step_times.extend(_printed(life.step_times_s[warm:]))
+        tflops.extend(_printed(life.tflops[warm:]))
         if not step_times:
             paces.extend(_paces(life, warm))
     printed = [n for life in lives for n in (life.numbers[:1] + life.numbers[-1:])]
     untimed = history.untimed
-    step_times.extend(s for s in untimed.step_times_s if s > 0)
-    tflops.extend(f for f in untimed.tflops if f > 0)
+    step_times.extend(_printed(untimed.step_times_s))
+    tflops.extend(_printed(untimed.tflops))
     printed.extend(untimed.numbers)
-    step_times = step_times or paces
+    times = step_times or paces
     return TrainingSummary(
         first_step=printed[0] if printed else None,
         last_step=printed[-1] if printed else None,
         highest_step=max(printed, default=None),
         step_records=sum(len(life.numbers) for life in lives) + len(untimed.numbers),
-        avg_step_time_s=fmean(step_times) if step_times else None,
+        avg_step_time_s=fmean(times) if times else None,
         avg_tflops_per_gpu=fmean(tflops) if tflops else None,
         interruptions=sum(life.exit in ("abort", "unknown") for life in lives),
         warmup_records=left_out,
     )
+
+
+def _printed(values: "array[float]") -> "array[float] | list[float]":
+    """Return the values that were printed, which are above 0."""
+    if values and not isnan(sum(values)) and min(values) > 0:
+        return values
+    return [value for value in values if value > 0]
 
 
 def checkpointing_of(

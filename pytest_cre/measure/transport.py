@@ -1,7 +1,6 @@
 """Which network NCCL used, read from its own lines, and whether it fell back to sockets."""
 
 import re
-from collections.abc import Set as AbstractSet
 
 from pytest_cre.measure.logtext import Line
 
@@ -12,7 +11,7 @@ PATHS: dict[bytes, str] = {
     b"via NVLS": "NVLS",
     b"Connected NVLS tree": "NVLS",
     b"NVLS comm 0x": "NVLS",
-    b"P2P/MNNVL": "MNNVL",
+    b"/MNNVL": "MNNVL",
     b"/GDRDMA": "GDRDMA",
     b"via COLLNET": "COLLNET",
 }
@@ -29,12 +28,8 @@ CHANNEL_NETWORKS: dict[bytes, str] = {
     b"via NET/UCX": "UCX",
 }
 NEEDLES = (
-    rb"Using network",
-    rb"NET plugin ",
-    rb"No device found",
-    rb"NET/[A-Za-z]+ *: +Using",
-    rb"elected [Pp]rovider is",
-    rb"NCCL_IB_DISABLE|NCCL_NET set",
+    *(b"Using ", b"NET plugin ", b"No device found", b"rovider is", b"_IB_DISABLE"),
+    b"_NET set",
 )
 
 _NETWORK = re.compile(rb"Using network[ ]+(\S[^\n]*?)[ \t]*$")
@@ -57,26 +52,24 @@ class TransportReader:
         self._links: set[str] = set()
         self._providers: set[str] = set()
         self._paths: set[str] = set()
-        self._seen: set[bytes] = set()
+        # What would still tell something new, by a needle that says more than "via" does.
+        self.unseen = {
+            text.removeprefix(b"via NET").removeprefix(b"vi"): text
+            for text in (*PATHS, *CHANNEL_NETWORKS)
+        }
         self._without_device: set[str] = set()
         self._is_socket_chosen = False
-
-    @property
-    def unseen(self) -> AbstractSet[bytes]:
-        """Return the literal texts that would still tell something new."""
-        return (PATHS.keys() | CHANNEL_NETWORKS.keys()) - self._seen
 
     def line(self, line: Line) -> bool:
         """Take a line; return whether it told something new."""
         before = self._size()
         text = line.text
-        for literal in self.unseen:
-            if literal in text:
-                self._seen.add(literal)
-                if literal in PATHS:
-                    self._paths.add(PATHS[literal])
-                else:
-                    self._networks.add(CHANNEL_NETWORKS[literal])
+        for needle in [needle for needle, told in self.unseen.items() if told in text]:
+            told = self.unseen.pop(needle)
+            if told in PATHS:
+                self._paths.add(PATHS[told])
+            else:
+                self._networks.add(CHANNEL_NETWORKS[told])
         if found := _NETWORK.search(text):
             self.add(found[1])
             # A benchmark that runs over sockets by design says so in a comment.
@@ -115,7 +108,7 @@ class TransportReader:
         """
         if "Socket" not in self._networks or self._is_socket_chosen:
             return False
-        return hosts != 1 or b"via NET/Socket" in self._seen
+        return hosts != 1 or b"via NET/Socket" not in self.unseen.values()
 
     def _named(self, name: str) -> str:
         if name == "IB" and self._links == {"RoCE"}:
@@ -132,7 +125,7 @@ class TransportReader:
             + len(self._links)
             + len(self._providers)
             + len(self._paths)
-            + len(self._seen)
+            - len(self.unseen)
             + len(self._without_device)
             + self._is_socket_chosen
         )

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pytest_cre.measure.account import LedgerParams
 from pytest_cre.measure.events import EventKind, TrainingEvent
@@ -18,9 +19,17 @@ _RECORDS: Mapping[EventKind, RecordName] = {
     "load_end": "load_done",
 }
 
+_BEGINNINGS = ("proc_start", "load_start", "load_end", "train_ready")
+
 
 def measure_events(events: Sequence[TrainingEvent], params: LedgerParams) -> Measurement:
-    """Account for an event sequence; times are those of its own clock."""
+    """Account for an event sequence; times are those of its own clock.
+
+    It is whole: a sequence whose last attempt aborts is that of a Job that failed, closed then or later.
+    """
+    failed = _last_abort(events)
+    if params.succeeded is None and failed is not None:
+        params = replace(params, succeeded=False)
     accounted = account(events, params)
     steps = [event for event in events if event.kind == "step"]
     series = StepSeries(
@@ -34,6 +43,8 @@ def measure_events(events: Sequence[TrainingEvent], params: LedgerParams) -> Mea
     reasons = set()
     if not steps:
         reasons.add("no-steps")
+    if params.succeeded is False:
+        reasons.add("job-failed")
     if accounted.is_provisional:
         reasons.add("no-end")
     has_data = bool(steps) or accounted.ratios["ledger"] is not None
@@ -56,7 +67,7 @@ def measure_events(events: Sequence[TrainingEvent], params: LedgerParams) -> Mea
                 if event.kind in _RECORDS
             ),
             attempts=len(accounted.attempts),
-            failure=None,
+            failure=failed.reason if failed is not None and not params.succeeded else None,
             summary=accounted.summary,
             ledger_s={name: t_ns / SECOND_NS for name, t_ns in accounted.ledger_ns.items()},
             window_s=accounted.window_ns / SECOND_NS,
@@ -66,3 +77,16 @@ def measure_events(events: Sequence[TrainingEvent], params: LedgerParams) -> Mea
             gpu_hours=accounted.gpu_hours,
         ),
     )
+
+
+def _last_abort(events: Sequence[TrainingEvent]) -> TrainingEvent | None:
+    """Return the abort that nothing of an attempt came after, or None."""
+    last: TrainingEvent | None = None
+    for event in sorted(events, key=lambda e: (e.t_ns or 0, e.kind in _BEGINNINGS)):
+        if event.kind == "abort":
+            last = event
+        elif event.kind not in ("window_open", "window_close", "gap") and (
+            last is None or event.kind in _BEGINNINGS or event.t_ns != last.t_ns
+        ):
+            last = None
+    return last

@@ -8,8 +8,9 @@ from functools import lru_cache
 from pytest_cre.catalog.logprofile import LogProfile
 from pytest_cre.measure.account import LedgerParams
 from pytest_cre.measure.events import TrainingEvent
-from pytest_cre.measure.measurement import Meter, Surroundings
+from pytest_cre.measure.measurement import Meter
 from pytest_cre.measure.model import TrainingMeasurement
+from pytest_cre.measure.surroundings import Surroundings
 from tests.measure.histories import SECOND, ns
 
 EPOCH_NS = int(datetime(2026, 1, 5, tzinfo=UTC).timestamp()) * SECOND

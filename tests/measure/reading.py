@@ -1,6 +1,7 @@
 """Short ways to measure logs in tests."""
 
-from pytest_cre.measure.measurement import Meter, Surroundings
+from pytest_cre.measure.measurement import Meter
+from pytest_cre.measure.surroundings import Surroundings
 
 
 def measured(*logs, profile=None, is_prefiltered=True, chunk=None, around=None, **surroundings):

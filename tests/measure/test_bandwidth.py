@@ -5,7 +5,8 @@ import json
 import pytest
 
 from pytest_cre.catalog.logprofile import EventPattern, LogProfile
-from pytest_cre.measure.bandwidth import collective_name, size_statistics, version_text
+from pytest_cre.measure.bandwidth import size_statistics
+from pytest_cre.measure.table import collective_name, version_text
 from tests.measure.reading import measured
 from tests.measure.tables import (
     busbw,

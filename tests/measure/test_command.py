@@ -129,7 +129,7 @@ def test_window_without_any_step_has_ratios_of_zero(measure, log):
             2,
             "is before --start",
         ),
-        (["LOG", "--profile", "nonsense"], 2, "no such profile; one of deepspeed"),
+        (["LOG", "--profile", "nonsense"], 2, "no such profile; one of dcgm"),
         (["LOG", "--profile", "./missing.yaml"], 2, "there is no such file"),
         (["LOG", "--events", "x.yaml"], 2, "stands alone"),
         (["missing.log"], 3, "missing.log: cannot be read: No such file"),

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_cre.evidence.model import LogStream
+from pytest_cre.measure.blocks import MAX_LINE_BYTES, BlockCutter, long_lines
 from pytest_cre.measure.instants import (
     instant_ns,
     layout_reader,
@@ -12,14 +13,7 @@ from pytest_cre.measure.instants import (
     rfc3339,
     split_kubelet_time,
 )
-from pytest_cre.measure.logtext import (
-    MAX_LINE_BYTES,
-    BlockCutter,
-    LogText,
-    clean_line,
-    join_records,
-    long_lines,
-)
+from pytest_cre.measure.logtext import LogText, clean_line, join_records
 from pytest_cre.measure.measurement import measure_streams
 
 SECOND = 10**9
@@ -29,8 +23,7 @@ FIVE_PAST = 1_770_307_432 * SECOND  # 2026-02-05T16:03:52Z
 class Everything:
     """A reader that wants every line and keeps it."""
 
-    needles = None
-    wants_all = False
+    wants_all = True
 
     def __init__(self):
         self.lines = []
@@ -38,6 +31,9 @@ class Everything:
     def line(self, line):
         self.lines.append(line)
         return True
+
+    def places(self, _block):
+        return ()
 
     def fast(self, _block, at):
         return at, 0

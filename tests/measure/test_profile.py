@@ -50,6 +50,10 @@ def test_shipped_profile_reads_its_own_examples(name):
             assert profile.row(example) is not None
         elif kind == "networkTransport":
             assert profile.transport(example) is not None
+        elif kind == "gemmResult":
+            assert profile.gemm(example)["tflops"] == b"539.904"
+        elif kind == "diagnosticReport":
+            assert profile.needles[0] in rb"%b" % pattern.regex.encode()
         else:
             assert profile.read(example).kind == kind
 

@@ -19,13 +19,7 @@ class DeepSpeed(Dialect):
 
     framework = "deepspeed"
     profile = "deepspeed"
-    needles = (
-        rb"/global_step=\d",
-        rb"step=\d{1,15}, *skipped=",
-        rb"is about to be saved!|is ready now!",
-        rb"\] Load(?:ing|ed) checkpoint from",
-        rb"DeepSpeed info: version=",
-    )
+    needles = (b"/global_step=", b"skipped=", b"heckpoint", b"DeepSpeed info: version=")
 
     def line(self, line: Line) -> bool:
         """Take a step, save, load or start."""

@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from math import isfinite
 from typing import ClassVar
 
 from pytest_cre.measure.frameworks.recorder import Recorder
@@ -19,7 +20,7 @@ _NUMBER = re.compile(NUMBER)
 class Dialect(ABC):
     """How one framework writes its log, read line by line from one stream.
 
-    `needles` are RE2 sources; one of them occurs in every line that `line` takes anything from.
+    `needles` are texts of which one occurs in every line that `line` takes anything from.
     """
 
     framework: ClassVar[str]
@@ -59,7 +60,8 @@ def number_of(text: bytes | None) -> float | None:
     """Return a number as frameworks print them, with commas between thousands or an exponent."""
     if text is None or _NUMBER.fullmatch(text) is None:
         return None
-    return float(text.replace(b",", b""))
+    number = float(text.replace(b",", b""))
+    return number if isfinite(number) else None
 
 
 def leading_number(text: bytes) -> float | None:

@@ -25,11 +25,7 @@ class HuggingFace(Dialect):
     framework = "hf"
     profile = "huggingface"
     needles = (
-        rb"\d/\d{1,15} \[[\d:]+<",
-        rb"\{'loss': |\{'train_runtime': |\{'eval_loss': ",
-        rb"\*{5} Running ",
-        rb"Continuing training from global step",
-        rb"Saving model checkpoint to|Model weights saved in",
+        *(b"<", b"loss", b"{'train_runtime': ", b"***** Running ", b"raining ", b"heckpoint"),
     )
 
     def __init__(self, recorder: Recorder) -> None:

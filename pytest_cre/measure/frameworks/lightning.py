@@ -28,8 +28,7 @@ class Lightning(Dialect):
     framework = "lightning"
     profile = "lightning"
     needles: ClassVar[tuple[bytes, ...]] = (
-        rb"Epoch \d{1,9}:",
-        rb"GPU available: |Trainer\.fit`? stopped: |Restor(?:ing|ed) (?:states|all states|model)",
+        *(b"Epoch ", b"GPU available: ", b"rainer.fit", b"estor"),
     )
 
     def __init__(self, recorder: Recorder) -> None:

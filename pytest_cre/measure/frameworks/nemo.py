@@ -27,11 +27,8 @@ class NeMo(Lightning):
     profile = "nemo"
     kin = ("megatron-lm", "megatron-bridge", "lightning")
     needles = (
-        rb"Training epoch \d{1,9}, iteration",
-        rb"train_step_timing|reduced_train_loss|consumed_samples",
-        rb"Application initialized",
-        rb"Global Checkpoint Save|Scheduled async checkpoint save",
-        rb"Successfully saved checkpoint from|finalized successfully",
+        *(b"iteration", b"train_step_timing", b"loss", b"consumed_samples", b"heckpoint"),
+        b"Application initialized",
     )
 
     def line(self, line: Line) -> bool:

@@ -9,7 +9,8 @@ from pytest_cre.measure.events import EventKind
 from pytest_cre.measure.logtext import Line
 
 NO_TIME = -(2**63)
-_FIRST_ROWS, _EVERY, _IN_A_ROW = 256, 64, 4
+_TOO_MUCH = 1e9  # seconds, or TFLOP/s per GPU: no run prints such
+_FIRST_ROWS, _EVERY, _IN_A_ROW = 256, 256, 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,7 +30,7 @@ def is_sampled(at: int) -> bool:
     """Return whether the time without a zone of this row is kept together with the absolute one.
 
     A sample is enough to tell the zone, and whether lines came in bursts: the first 256 rows, and then
-    four in a row of each 64.
+    four in a row of each 256.
     """
     return at < _FIRST_ROWS or at % _EVERY < _IN_A_ROW
 
@@ -98,8 +99,8 @@ class Recorder:
             number,
             NO_TIME if app is None else app,
             NO_TIME if absolute is None else absolute,
-            _positive(seconds),
-            _positive(tflops),
+            positive(seconds),
+            positive(tflops),
             loss if loss is not None and isfinite(loss) else nan,
         )
 
@@ -128,28 +129,39 @@ class Recorder:
         self,
         *,
         numbers: "array[int]",
-        app_ns: "array[int]",
+        app_ns: "array[int] | None",
         absolute_ns: Callable[[int], int | None],
         seconds: "array[float]",
         tflops: "array[float]",
         loss: "array[float]",
     ) -> None:
-        """Take step lines that all have a time of the application; `absolute_ns` tells the other time."""
-        first = len(self.numbers)
-        absolute = array("q", [NO_TIME]) * len(numbers)
-        for at in sampled(first, first + len(numbers)):
-            told = absolute_ns(at - first)
-            absolute[at - first] = NO_TIME if told is None else told
+        """Take step lines, missing numbers as they are in columns.
+
+        `app_ns` are there or not, `absolute_ns` tells the other time of a line.
+        """
+        first, count = len(self.numbers), len(numbers)
+        absolute = array("q", [NO_TIME]) * count
+        for at in range(count) if app_ns is None else sampled(first, first + count):
+            told = absolute_ns(at) if app_ns is None else absolute_ns(at - first)
+            absolute[at if app_ns is None else at - first] = NO_TIME if told is None else told
         self.numbers.extend(numbers)
-        self.app_ns.extend(app_ns)
+        self.app_ns.extend(array("q", [NO_TIME]) * count if app_ns is None else app_ns)
         self.absolute_ns.extend(absolute)
         self.seconds.extend(seconds)
         self.tflops.extend(tflops)
         self.loss.extend(loss)
         taken = self.counter.taken
-        self.counter.taken += len(numbers)
+        self.counter.taken += count
         self.seqs.extend(range(taken + 1, self.counter.taken + 1))
         self.done = None
+
+    def drop_steps(self) -> None:
+        """Forget all step lines, and that they were counted."""
+        for column in (self.numbers, self.app_ns, self.absolute_ns, self.seqs):
+            del column[:]
+        for values in (self.seconds, self.tflops, self.loss):
+            del values[:]
+        self.flags.discard("steps_counted")
 
     def fact(
         self,
@@ -186,9 +198,9 @@ class Recorder:
             self.fact("proc_start", line)
             self._start_seq = self.counter.taken
 
-    def finished(self, line: Line) -> None:
+    def finished(self, line: Line, *, app_ns: int | None = None) -> None:
         """Take a line that says that training is over."""
-        self.done = fact_of("end", line, self.counter.next())
+        self.done = fact_of("end", line, self.counter.next(), app_ns=app_ns)
 
 
 def fact_of(
@@ -222,5 +234,6 @@ def _times(line: Line, app_ns: int | None) -> tuple[int | None, int | None]:
     return line.app_ns, line.kubelet_ns
 
 
-def _positive(value: float | None) -> float:
-    return value if value is not None and isfinite(value) and value > 0 else nan
+def positive(value: float | None) -> float:
+    """Return seconds or TFLOP/s as they are in columns: NaN for what was not printed or cannot be."""
+    return value if value is not None and 0 < value < _TOO_MUCH else nan

@@ -27,12 +27,7 @@ class TorchTitan(Dialect):
 
     framework = "torchtitan"
     profile = "torchtitan"
-    needles = (
-        rb"step: +\d{1,15}(?:/\d+ = [\d.]+%)? +loss: ",
-        rb"Starting job: |Training starts at step \d|Training completed",
-        rb"(?:Loading|loading|saving|Saving) the checkpoint|Saving a ",
-        rb"Last step checkpoint completed",
-    )
+    needles = (b"loss", b"Starting job: ", b"raining ", b"heckpoint")
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
@@ -83,7 +78,7 @@ class TorchTitan(Dialect):
         elif _START.search(text):
             recorder.started(line)
         elif _DONE.search(text):
-            recorder.finished(line)
+            recorder.finished(line, app_ns=app_ns)
         else:
             return False
         return True

@@ -1,0 +1,83 @@
+"""What is looked for in a whole block, so that only the lines that can matter are cut out of it."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol, cast
+
+import re2
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
+
+if TYPE_CHECKING:
+    import re
+
+# Up to so many texts of at least so many bytes are looked for at once by vector instructions, at several
+# GB/s; more or shorter ones slow that down, and so do texts whose first four bytes are in much of the noise.
+_TEXTS_AT_ONCE = 48
+_LONG_TEXT = 4
+
+Place = tuple[int, int, bytes]
+
+
+class Needles:
+    """Plain texts, and RE2 sources for what users look for."""
+
+    def __init__(self, texts: Sequence[bytes], sources: Sequence[bytes] = ()) -> None:
+        self._searches = [
+            (group, BytesAhoCorasick(group, matchkind=MatchKind.LeftmostFirst))
+            for group in _groups(texts)
+        ]
+        self._pattern = _compile(tuple(sources)) if sources else None
+
+    def places(self, block: bytes) -> list[Place]:
+        """Return start and end of places in order, and the text there, empty for that of a source.
+
+        There is one on each line that holds a text, and all that of a source.
+        """
+        found = [
+            (start, end, texts[index])
+            for texts, search in self._searches
+            for index, start, end in search.find_matches_as_indexes(block)
+        ]
+        if self._pattern is not None:
+            found.extend(_matches(self._pattern, block))
+        found.sort()
+        return found
+
+
+@lru_cache(maxsize=64)
+def needles_of(texts: tuple[bytes, ...], sources: tuple[bytes, ...] = ()) -> Needles:
+    """Return the needles, made once."""
+    return Needles(texts, sources)
+
+
+def _groups(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Deal the texts out to groups that are quick to search for; one that holds another is left out."""
+    least = [text for text in set(texts) if not any(o in text and o != text for o in texts)]
+    long = sorted(text for text in least if len(text) >= _LONG_TEXT)
+    count = -(-len(long) // _TEXTS_AT_ONCE)
+    yield from (long[at::count] for at in range(count))
+    if len(long) < len(least):
+        yield sorted(text for text in least if len(text) < _LONG_TEXT)
+
+
+class _Pattern(Protocol):
+    """A compiled RE2 pattern."""
+
+    def search(self, text: bytes, pos: int = 0) -> "re.Match[bytes] | None":
+        """Return the leftmost match at or after a place."""
+
+
+def _compile(sources: tuple[bytes, ...]) -> _Pattern:
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    return cast("_Pattern", re2.compile(b"|".join(b"(?:%b)" % s for s in sources), options))
+
+
+def _matches(pattern: _Pattern, block: bytes) -> Iterator[Place]:
+    """Yield the first match on each line."""
+    at = 0
+    while at < len(block) and (found := pattern.search(block, at)) is not None:
+        start, end = found.span()
+        yield start, end, b""
+        at = block.find(b"\n", max(start, end - 1)) + 1 or len(block)
