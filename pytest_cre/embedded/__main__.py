@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import secrets
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_cre.embedded.faults import FaultBook
     from pytest_cre.embedded.server import ClusterSettings
 
 _LEAVE_TIMEOUT_S = 1.0
+_EXITING = 0x4  # a flag of processes in /proc
 _DEFAULT_SCENARIO = "h100-8"
 
 
@@ -37,11 +40,15 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         page_lifetime_s=options.page_lifetime,
         bookmark_interval_s=options.bookmark_interval,
     )
+    parent_pid = os.getppid()
     try:
         asyncio.run(_serve(options, settings))
     except (ValueError, OSError) as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")
         return 2
+    finally:
+        if options.parent_pipe and options.parent_folder and _is_dead(parent_pid):
+            shutil.rmtree(options.parent_folder, ignore_errors=True)
     return 0
 
 
@@ -56,6 +63,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=int, default=0, help="default: any free one")
     add("--seed", type=int, help="makes names and simulated noise repeatable")
     add("--parent-pipe", action="store_true", help="end when standard input does")
+    add(
+        "--parent-folder",
+        type=Path,
+        metavar="FOLDER",
+        help="with --parent-pipe: removed when the parent has died, and could not do so itself",
+    )
     add(
         "--node-grace",
         type=float,
@@ -87,18 +100,26 @@ async def _serve(options: argparse.Namespace, settings: "ClusterSettings") -> No
     if options.parent_pipe:
         _watch_parent(loop, stop)
     identity = new_identity()
-    with TemporaryDirectory(prefix="pytest-cre-") as folder:
-        authority = Path(folder, "authority.pem")
-        authority.write_bytes(identity.authority_pem)
-        async with running_cluster(settings, identity) as url:
-            await _run(options, settings, url, authority, stop)
+    async with running_cluster(settings, identity, _faults(options)) as url:
+        await _run(options, settings, url, identity.authority_pem, stop)
+
+
+def _faults(options: argparse.Namespace) -> "FaultBook":
+    """Return what the scenario plants in the API; raises `ValueError` in one line."""
+    from pytest_cre.embedded.faults import FaultBook
+
+    if options.no_simulator:
+        return FaultBook()
+    from pytest_cre.simulator.scenario import load_scenario
+
+    return FaultBook.of(load_scenario(options.scenario).api_faults)
 
 
 async def _run(
     options: argparse.Namespace,
     settings: "ClusterSettings",
     url: str,
-    authority: Path,
+    authority_pem: bytes,
     stop: asyncio.Event,
 ) -> None:
     """Bring the nodes up, say that all is ready, and stay until it is time to stop."""
@@ -108,13 +129,13 @@ async def _run(
     tasks: list[asyncio.Task[object]] = [stopping]
     try:
         if not options.no_simulator:
-            tasks.append(await _simulate(options, settings, url, authority, stopping))
+            tasks.append(await _simulate(options, settings, url, authority_pem, stopping))
         if not stop.is_set():
             write_kubeconfig(
                 options.kubeconfig_out,
                 server=url,
                 token=settings.token,
-                authority_pem=authority.read_bytes(),
+                authority_pem=authority_pem,
             )
             sys.stdout.write(f"ready {url}\n")
             sys.stdout.flush()
@@ -130,31 +151,36 @@ async def _simulate(
     options: argparse.Namespace,
     settings: "ClusterSettings",
     url: str,
-    authority: Path,
+    authority_pem: bytes,
     stopping: "asyncio.Task[object]",
 ) -> "asyncio.Task[object]":
     """Start the simulated nodes; returns when they are all ready, or when it is time to stop."""
     from pytest_cre.simulator.run import run_simulator
 
     ready = asyncio.Event()
-    simulator: asyncio.Task[object] = asyncio.create_task(
-        run_simulator(
-            server=url,
-            token=settings.token,
-            ca_file=str(authority),
-            scenario=options.scenario,
-            seed=options.seed,
-            ready=ready,
+    # The file is read while the nodes come up; what stays is nothing that a kill could leave behind.
+    with TemporaryDirectory(prefix="pytest-cre-") as folder:
+        authority = Path(folder, "authority.pem")
+        authority.write_bytes(authority_pem)
+        simulator: asyncio.Task[object] = asyncio.create_task(
+            run_simulator(
+                server=url,
+                token=settings.token,
+                ca_file=str(authority),
+                scenario=options.scenario,
+                seed=options.seed,
+                ready=ready,
+                has_api_faults=True,
+            )
         )
-    )
-    waiting: asyncio.Task[object] = asyncio.create_task(ready.wait())
-    try:
-        await _first([waiting, stopping, simulator])
-    except BaseException:
-        simulator.cancel()
-        raise
-    finally:
-        waiting.cancel()
+        waiting: asyncio.Task[object] = asyncio.create_task(ready.wait())
+        try:
+            await _first([waiting, stopping, simulator])
+        except BaseException:
+            simulator.cancel()
+            raise
+        finally:
+            waiting.cancel()
     return simulator
 
 
@@ -163,6 +189,18 @@ async def _first(tasks: "list[asyncio.Task[object]]") -> None:
     done, _pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
+
+
+def _is_dead(parent_pid: int) -> bool:
+    """Whether the process that started this one has ended, or is about to."""
+    if os.getppid() != parent_pid:
+        return True
+    try:
+        fields = Path(f"/proc/{parent_pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        # Its files are closed a little before the system gives its children to another.
+        return fields[0] in "XZ" or bool(int(fields[6]) & _EXITING)
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

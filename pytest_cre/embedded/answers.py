@@ -3,7 +3,7 @@
 import hmac
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from aiohttp import web
 
@@ -11,7 +11,18 @@ from pytest_cre.embedded.kinds import Json
 from pytest_cre.embedded.status import ApiError, internal
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+STREAM = "cre.stream"  # on a request with a planted fault: makes the stream of its answer
 _LOG = logging.getLogger("pytest_cre.embedded")
+
+
+async def open_stream(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
+    """Begin an answer that is sent bit by bit."""
+    make: Callable[[Mapping[str, str]], web.StreamResponse]
+    make = request.get(STREAM, lambda each: web.StreamResponse(headers=each))
+    response = make(headers)
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    return response
 
 
 def guarded(handler: Handler, *, token: str) -> Handler:
@@ -43,6 +54,30 @@ def bounded(handler: Handler) -> Handler:
             return error_response(internal(f"{type(error).__name__}: {error}"))
 
     return handle
+
+
+def with_warnings(response: web.Response, warnings: Sequence[str]) -> web.Response:
+    """Add warnings, one header each, to an answer."""
+    for text in warnings:
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.add("Warning", f'299 - "{quoted}"')
+    return response
+
+
+def yaml_response(response: web.Response) -> web.Response:
+    """Give an answer in JSON as one in YAML."""
+    import yaml
+
+    body = response.body
+    if response.content_type != "application/json" or not isinstance(body, bytes):
+        return response
+    text = yaml.safe_dump(json.loads(body), sort_keys=True, allow_unicode=True)
+    return web.Response(
+        body=text.encode(),
+        status=response.status,
+        headers={"Cache-Control": "no-cache, private"},
+        content_type="application/yaml",
+    )
 
 
 def error_response(error: ApiError) -> web.Response:

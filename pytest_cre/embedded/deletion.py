@@ -5,14 +5,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from pytest_cre.embedded.kinds import JOB, NAMESPACE, POD, Json, Kind
-from pytest_cre.embedded.podrules import is_pod_finished
-from pytest_cre.embedded.status import conflict, failed_precondition, forbidden
+from pytest_cre.embedded.podstate import is_pod_finished
+from pytest_cre.embedded.status import failed_precondition, forbidden
 from pytest_cre.embedded.store import Record
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
-PERMANENT_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+# The server makes these itself, and the first three may never go.
+OWN_NAMESPACES = ("default", "kube-public", "kube-system", "kube-node-lease")
+_PERMANENT_NAMESPACES = OWN_NAMESPACES[:3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +68,7 @@ def ending(record: Record, options: DeleteOptions, now: datetime) -> Json | None
     grace_s = _grace_s(record, options)
     if not finalizers and not grace_s:
         return None
-    obj = record.copy()
-    marked: Json = obj["metadata"]
+    marked: Json = dict(metadata)
     if finalizers:
         marked["finalizers"] = finalizers
     else:
@@ -78,29 +79,28 @@ def ending(record: Record, options: DeleteOptions, now: datetime) -> Json | None
             marked["generation"] += 1
         marked["deletionTimestamp"] = rfc3339(now + timedelta(seconds=grace_s))
         marked["deletionGracePeriodSeconds"] = grace_s
-    return obj
+    return {**record.obj, "metadata": marked}
 
 
-def ended(record: Record) -> Json:
-    """Give the last state of an object that goes now."""
-    obj = record.copy()
-    if "deletionGracePeriodSeconds" in obj["metadata"]:
-        obj["metadata"]["deletionGracePeriodSeconds"] = 0
-    return obj
+def ended(record: Record, now: datetime) -> Json:
+    """Give the last state of an object that goes now; of pods it tells of their deletion."""
+    metadata = dict(record.obj["metadata"])
+    if record.kind is POD and "deletionTimestamp" not in metadata:
+        metadata["deletionTimestamp"] = rfc3339(now)
+        metadata["generation"] += 1
+        metadata["deletionGracePeriodSeconds"] = 0
+    if "deletionGracePeriodSeconds" in metadata:
+        metadata["deletionGracePeriodSeconds"] = 0
+    return {**record.obj, "metadata": metadata}
 
 
 def ending_namespace(record: Record, now: datetime) -> Json:
-    """Give a namespace marked for deletion; raises 403 for those that stay, 409 the second time."""
+    """Give a namespace marked for deletion; raises 403 for those that stay."""
     name = record.key[1]
-    if name in PERMANENT_NAMESPACES:
+    if name in _PERMANENT_NAMESPACES:
         raise forbidden(NAMESPACE, name, "this namespace may not be deleted")
     if record.obj["metadata"].get("deletionTimestamp"):
-        raise conflict(
-            NAMESPACE,
-            name,
-            "The system is ensuring all content is removed from this namespace.  Upon "
-            "completion, this namespace will automatically be purged by the system.",
-        )
+        return record.obj
     obj = record.copy()
     obj["metadata"]["deletionTimestamp"] = rfc3339(now)
     obj.setdefault("status", {})["phase"] = "Terminating"
@@ -137,5 +137,5 @@ def _grace_s(record: Record, options: DeleteOptions) -> int:
     )
     if current_s is not None and options.grace_s is None:
         return current_s
-    wanted_s = max(wanted_s, 0)
+    wanted_s = 1 if wanted_s < 0 else wanted_s
     return wanted_s if current_s is None else min(wanted_s, current_s)

@@ -1,8 +1,11 @@
 """What the server says about itself: version, groups, resources."""
 
+import base64
+import hashlib
 import sys
 
-from pytest_cre.embedded.kinds import GROUP_VERSIONS, KINDS, Json, Kind
+from pytest_cre.embedded.kinds import GROUP_VERSIONS, KINDS, REVIEWS, Json, Kind
+from pytest_cre.embedded.openapi import openapi_document, openapi_index
 
 # The genuine line whose answers are imitated; the suffix says that this is not it.
 _MAJOR, _MINOR, _GIT_VERSION = "1", "37", "v1.37.0+pytest-cre.embedded"
@@ -12,13 +15,6 @@ _SUBRESOURCES: dict[str, tuple[str, list[str]]] = {
     "eviction": ("Eviction", ["create"]),
     "finalize": ("Namespace", ["update"]),
     "log": ("Pod", ["get"]),
-}
-_REVIEWS: dict[str, tuple[tuple[str, str], ...]] = {
-    "authorization.k8s.io": (
-        ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-        ("selfsubjectrulesreviews", "SelfSubjectRulesReview"),
-    ),
-    "authentication.k8s.io": (("selfsubjectreviews", "SelfSubjectReview"),),
 }
 
 
@@ -55,10 +51,17 @@ def discover(path: str, address: str) -> Json | None:
         return _resources("", "v1")
     if len(parts) == 3 and parts[0] == "apis" and GROUP_VERSIONS.get(parts[1]) == parts[2]:
         return _resources(parts[1], parts[2])
-    if parts == ["openapi", "v3"]:
-        # No schemas: clients then send objects unchecked, and this server checks what it reads.
-        return {"paths": {}}
+    if parts[:2] == ["openapi", "v3"]:
+        return openapi_document("/".join(parts[2:])) if len(parts) > 2 else openapi_index()
     return None
+
+
+def is_in_served_version(path: str) -> bool:
+    """Whether a path lies where genuine servers answer in JSON that there is no such resource."""
+    parts = [part for part in path.split("/") if part]
+    if parts[:1] == ["api"]:
+        return len(parts) > 1
+    return parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in GROUP_VERSIONS
 
 
 def _group(group: str) -> Json:
@@ -74,14 +77,16 @@ def _resources(group: str, version: str) -> Json:
             resources += [_subresource(kind, name) for name in kind.subresources]
     resources += [
         {
-            "name": plural,
-            "singularName": name.lower(),
+            "name": kind.plural,
+            "singularName": kind.kind.lower(),
             "namespaced": False,
-            "kind": name,
+            "kind": kind.kind,
             "verbs": ["create"],
         }
-        for plural, name in _REVIEWS.get(group, ())
+        for kind in REVIEWS
+        if kind.group == group
     ]
+    resources.sort(key=lambda resource: str(resource["name"]))
     document: Json = {"kind": "APIResourceList"}
     if group:
         document["apiVersion"] = "v1"
@@ -102,6 +107,9 @@ def _resource(kind: Kind) -> Json:
         resource["shortNames"] = list(kind.short_names)
     if kind.categories:
         resource["categories"] = list(kind.categories)
+    identity = f"{kind.group}/{kind.version}/{kind.kind}"
+    digest = hashlib.sha256(identity.encode()).digest()
+    resource["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
     return resource
 
 

@@ -1,9 +1,9 @@
 """Whether a pod fits on a node, and in which words it does not."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 
 from pytest_cre.embedded.kinds import Json
+from pytest_cre.embedded.metarules import meets_requirement
 from pytest_cre.formats.quantity import parse_quantity
 
 Amounts = dict[str, Decimal]
@@ -37,21 +37,51 @@ def allocatable(node: Json) -> Amounts:
     return amounts
 
 
-def refusal(pod: Json, node: Json) -> str | None:
-    """Say why a node is none for this pod however empty it may be; None when it is one."""
-    spec: Json = node.get("spec", {})
-    tolerations: list[Json] = pod["spec"].get("tolerations", [])
-    unschedulable = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-    if spec.get("unschedulable") and not is_tolerated(unschedulable, tolerations):
-        return "node(s) were unschedulable"
-    for taint in spec.get("taints") or []:
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and not is_tolerated(
-            taint, tolerations
-        ):
-            return "node(s) had untolerated taint(s)"
-    if not _selects(pod["spec"], node):
-        return "node(s) didn't match Pod's node affinity/selector"
-    return None
+class Wish:
+    """Which nodes a pod would stand on, however full they are."""
+
+    def __init__(self, pod: Json) -> None:
+        spec: Json = pod["spec"]
+        self._tolerations: list[Json] = spec.get("tolerations") or []
+        self._labels: dict[str, str] = spec.get("nodeSelector") or {}
+        affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+        terms: list[Json] = (required or {}).get("nodeSelectorTerms") or []
+        self._has_terms = required is not None
+        # A group of nodes is wished for by one term a node: these are looked up, not gone through.
+        names = [_named_node(term) for term in terms]
+        self._names = frozenset(name for name in names if name is not None)
+        self._terms = [term for term, name in zip(terms, names, strict=True) if name is None]
+
+    def refusal(self, node: Json) -> str | None:
+        """Say why a node is none for the pod; None when it is one."""
+        spec: Json = node.get("spec", {})
+        unschedulable = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+        if spec.get("unschedulable") and not is_tolerated(unschedulable, self._tolerations):
+            return "node(s) were unschedulable"
+        for taint in spec.get("taints") or []:
+            if taint.get("effect") in ("NoSchedule", "NoExecute") and not is_tolerated(
+                taint, self._tolerations
+            ):
+                return "node(s) had untolerated taint(s)"
+        if not self._selects(node):
+            return "node(s) didn't match Pod's node affinity/selector"
+        return None
+
+    def _selects(self, node: Json) -> bool:
+        name: str = node["metadata"]["name"]
+        labels: dict[str, str] = node["metadata"].get("labels") or {}
+        if any(labels.get(key) != value for key, value in self._labels.items()):
+            return False
+        if not self._has_terms or name in self._names:
+            return True
+        fields = {"metadata.name": name}
+        return any(
+            (term.get("matchExpressions") or term.get("matchFields"))
+            and all(meets_requirement(one, labels) for one in term.get("matchExpressions") or [])
+            and all(meets_requirement(one, fields) for one in term.get("matchFields") or [])
+            for term in self._terms
+        )
 
 
 def shortages(requests: Amounts, offered: Amounts, used: Amounts) -> list[str]:
@@ -97,41 +127,11 @@ def _requests(container: Json) -> Amounts:
     return {resource: parse_quantity(text) for resource, text in requests.items()}
 
 
-def _selects(spec: Json, node: Json) -> bool:
-    labels: dict[str, str] = node["metadata"].get("labels") or {}
-    for key, value in spec.get("nodeSelector", {}).items():
-        if labels.get(key) != value:
-            return False
-    affinity = spec.get("affinity", {}).get("nodeAffinity", {})
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if required is None:
-        return True
-    fields = {"metadata.name": node["metadata"]["name"]}
-    return any(
-        (term.get("matchExpressions") or term.get("matchFields"))
-        and all(_meets(one, labels) for one in term.get("matchExpressions", []))
-        and all(_meets(one, fields) for one in term.get("matchFields", []))
-        for term in required.get("nodeSelectorTerms", [])
-    )
-
-
-def _meets(expression: Json, labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression.get("key", ""))
-    values: list[str] = expression.get("values", [])
-    match expression.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt" as operator:
-            try:
-                left, right = int(value or ""), int(values[0])
-            except (ValueError, IndexError):
-                return False
-            return left > right if operator == "Gt" else left < right
-        case _:
-            return False
+def _named_node(term: Json) -> str | None:
+    """Give the one node that a term is about, None for any other term."""
+    fields = term.get("matchFields") or []
+    if term.get("matchExpressions") or len(fields) != 1:
+        return None
+    values = fields[0].get("values") or []
+    is_name = (fields[0].get("key"), fields[0].get("operator")) == ("metadata.name", "In")
+    return str(values[0]) if is_name and len(values) == 1 else None

@@ -1,27 +1,43 @@
 """The HTTP front: what is asked, and the answer as genuine servers give it."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from pytest_cre.embedded import bodies
-from pytest_cre.embedded.answers import encoded_response, json_response
-from pytest_cre.embedded.deletion import DeleteOptions
-from pytest_cre.embedded.discovery import discover, version_info
-from pytest_cre.embedded.kinds import JOB, Json
+from pytest_cre.embedded.answers import (
+    encoded_response,
+    json_response,
+    open_stream,
+    with_warnings,
+    yaml_response,
+)
+from pytest_cre.embedded.asking import (
+    check_acceptable,
+    read_body,
+    read_delete_options,
+    read_object,
+)
+from pytest_cre.embedded.bodies import JSON_PATCH, apply_patch, check_patch_type
+from pytest_cre.embedded.discovery import discover, is_in_served_version, version_info
+from pytest_cre.embedded.kinds import BINDING, EVICTION, JOB
 from pytest_cre.embedded.listing import Lister, parse_version
+from pytest_cre.embedded.options import (
+    boolean,
+    check_list_options,
+    delete_options,
+    integer,
+    write_options,
+)
 from pytest_cre.embedded.paths import Address, parse_path
 from pytest_cre.embedded.podactions import bind_by_request, evict_pod
 from pytest_cre.embedded.podlog import locate_log, open_log
 from pytest_cre.embedded.registry import Registry
-from pytest_cre.embedded.reviews import answer_review
+from pytest_cre.embedded.reviews import answer_review, review_kind
 from pytest_cre.embedded.selecting import Selection, parse_selection
 from pytest_cre.embedded.status import (
     ApiError,
-    forbidden_value,
-    invalid_options,
+    bad_request,
     no_such_resource,
     resource_details,
     success,
@@ -62,23 +78,34 @@ class ApiFront:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; raises ApiError."""
         path = request.path
-        if path in ("/version", "/version/"):
-            return json_response(version_info())
-        if path in ("/healthz", "/livez", "/readyz"):
-            return web.Response(text="ok")
         address = parse_path(path)
         if address is not None:
-            return await self._resource(request, address)
-        if request.method == "POST":
-            review = answer_review(path, await self._object(request, "Review"), self._user)
-            if review is not None:
-                return json_response(review, 201)
-        document = discover(path, request.host)
+            is_log = address.subresource == "log"
+            encoding = check_acceptable(request, is_log=is_log)
+            response = await self._resource(request, address)
+            if encoding == "yaml" and not is_log and isinstance(response, web.Response):
+                return yaml_response(response)
+            return response
+        review = review_kind(path)
+        if review is not None:
+            if request.method != "POST":
+                raise _method_not_allowed()
+            body = await read_object(request, review, "Ignore")
+            answer = answer_review(review, body.obj, self._user, self._registry)
+            return json_response(answer, 201)
+        return self._about(request, path)
+
+    def _about(self, request: web.BaseRequest, path: str) -> web.Response:
+        """Answer what is asked about the server itself."""
+        if path in ("/healthz", "/livez", "/readyz"):
+            return web.Response(text="ok")
+        document = version_info() if path in ("/version", "/version/") else None
+        document = document or discover(path, request.host)
         if document is not None:
             if request.method != "GET":
                 raise _method_not_allowed()
             return json_response(document)
-        if path.startswith(("/api/v1/", "/apis/batch/v1/", "/apis/coordination.k8s.io/v1/")):
+        if is_in_served_version(path):
             raise no_such_resource()
         return web.Response(text="404 page not found\n", status=404)
 
@@ -86,11 +113,11 @@ class ApiFront:
         if address.subresource in ("binding", "eviction", "log"):
             return await self._pod_action(request, address)
         match request.method, bool(address.name):
-            case "GET", True if not bodies.boolean(request.query, "watch"):
+            case "GET", True:
                 record = self._registry.get(address.kind, address.namespace, address.name)
                 return self._one(request, record)
             case "GET", _:
-                if bodies.boolean(request.query, "watch"):
+                if boolean(request.query, "watch"):
                     return await self._watch(request, address)
                 return self._list(request, address)
             case "POST", False:
@@ -114,10 +141,11 @@ class ApiFront:
 
     def _list(self, request: web.BaseRequest, address: Address) -> web.Response:
         query = request.query
+        check_list_options(query, is_watch=False)
         page = self._lister.page(
             address.kind,
             _selection(address, query),
-            limit=max(bodies.integer(query, "limit"), 0),
+            limit=max(integer(query, "limit"), 0),
             continue_token=query.get("continue", ""),
             resource_version=query.get("resourceVersion", ""),
         )
@@ -130,29 +158,22 @@ class ApiFront:
 
     async def _watch(self, request: web.BaseRequest, address: Address) -> web.StreamResponse:
         query = request.query
-        version = _watch_version(query.get("resourceVersion", ""))
-        with_initial_events = bodies.boolean(query, "sendInitialEvents")
-        if with_initial_events and query.get("resourceVersionMatch") != "NotOlderThan":
-            text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            raise invalid_options("ListOptions", forbidden_value("resourceVersionMatch", text))
+        check_list_options(query, is_watch=True)
         options = WatchOptions(
-            after_version=version,
-            with_initial_events=with_initial_events,
-            with_bookmarks=bodies.boolean(query, "allowWatchBookmarks"),
-            timeout_s=bodies.integer(query, "timeoutSeconds") or _DEFAULT_WATCH_S,
+            after_version=_watch_version(query.get("resourceVersion", "")),
+            with_initial_events=boolean(query, "sendInitialEvents"),
+            with_bookmarks=boolean(query, "allowWatchBookmarks"),
+            timeout_s=integer(query, "timeoutSeconds") or _DEFAULT_WATCH_S,
             bookmark_interval_s=self._bookmark_interval_s,
         )
         view = view_of(request.headers.get("Accept", ""), query)
-        watch = Watch(
-            self._registry.store, address.kind, _selection(address, query, address.name), options
-        )
+        watch = Watch(self._registry.store, address.kind, _selection(address, query), options)
         watch.open()
         try:
-            response = web.StreamResponse(
-                headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+            response = await open_stream(
+                request,
+                {"Content-Type": "application/json", "Cache-Control": "no-cache, private"},
             )
-            response.enable_chunked_encoding()
-            await response.prepare(request)
             is_first = True
             async for events in watch.batches():
                 if view.is_plain:
@@ -168,59 +189,59 @@ class ApiFront:
         return response
 
     async def _create(self, request: web.BaseRequest, address: Address) -> web.Response:
-        if address.kind.namespaced and not address.namespace:
+        kind = address.kind
+        if kind.namespaced and not address.namespace:
             raise _method_not_allowed()
-        record = self._registry.create(
-            address.kind,
-            address.namespace,
-            await self._object(request, address.kind.kind),
-            dry_run=bodies.is_dry_run(request.query),
-        )
-        return self._one(request, record, 201)
+        dry_run, strictness = write_options(request.query, "CreateOptions")
+        body = await read_object(request, kind, strictness)
+        record = self._registry.create(kind, address.namespace, body.obj, dry_run=dry_run)
+        return with_warnings(self._one(request, record, 201), body.warnings)
 
     async def _replace(self, request: web.BaseRequest, address: Address) -> web.Response:
-        obj = await self._object(request, address.kind.kind)
+        registry, kind, namespace = self._registry, address.kind, address.namespace
+        dry_run, strictness = write_options(request.query, "UpdateOptions")
+        body = await read_object(request, kind, strictness)
+        is_new = registry.store.get(kind, (namespace, address.name)) is None
+        if kind.creates_on_replace and not address.subresource and is_new:
+            metadata = body.obj.setdefault("metadata", {})
+            metadata.pop("resourceVersion", None)
+            metadata.setdefault("name", address.name)
+            record = registry.create(kind, namespace, body.obj, dry_run=dry_run)
+            return with_warnings(self._one(request, record, 201), body.warnings)
+        record = registry.update(
+            kind,
+            namespace,
+            address.name,
+            body.obj,
+            subresource=address.subresource,
+            dry_run=dry_run,
+        )
+        return with_warnings(self._one(request, record), body.warnings)
+
+    async def _patch(self, request: web.BaseRequest, address: Address) -> web.Response:
         registry, kind = self._registry, address.kind
-        key = (address.namespace, address.name)
-        dry_run = bodies.is_dry_run(request.query)
-        if (
-            kind.creates_on_replace
-            and not address.subresource
-            and not registry.store.get(kind, key)
-        ):
-            metadata = obj.get("metadata")
-            if isinstance(metadata, dict):
-                metadata.pop("resourceVersion", None)
-                metadata.setdefault("name", address.name)
-            record = registry.create(kind, address.namespace, obj, dry_run=dry_run)
-            return self._one(request, record, 201)
+        dry_run, strictness = write_options(request.query, "PatchOptions")
+        check_patch_type(request.content_type)
+        data = await read_body(request)
+        old = registry.get(kind, address.namespace, address.name)
+        target = {"kind": kind.kind, "apiVersion": kind.api_version, **old.obj}
+        if address.subresource == "status" and request.content_type != JSON_PATCH:
+            # What a status patch cannot change need not be gone through.
+            target.pop("spec", None)
+        body = apply_patch(target, data, request.content_type, kind, strictness)
         record = registry.update(
             kind,
             address.namespace,
             address.name,
-            obj,
+            body.obj,
             subresource=address.subresource,
             dry_run=dry_run,
+            is_patch=True,
         )
-        return self._one(request, record)
-
-    async def _patch(self, request: web.BaseRequest, address: Address) -> web.Response:
-        data = await _read_body(request)
-        old = self._registry.get(address.kind, address.namespace, address.name)
-        target = {"kind": address.kind.kind, "apiVersion": address.kind.api_version, **old.copy()}
-        obj = bodies.apply_patch(target, data, request.content_type)
-        record = self._registry.update(
-            address.kind,
-            address.namespace,
-            address.name,
-            obj,
-            subresource=address.subresource,
-            dry_run=bodies.is_dry_run(request.query),
-        )
-        return self._one(request, record)
+        return with_warnings(self._one(request, record), body.warnings)
 
     async def _delete(self, request: web.BaseRequest, address: Address) -> web.Response:
-        options = await self._delete_options(request)
+        options = await read_delete_options(request)
         kind = address.kind
         deletion = self._registry.delete(kind, address.namespace, address.name, options)
         headers = {}
@@ -233,7 +254,7 @@ class ApiFront:
         return encoded_response(deletion.record.encoded_alone, 200, headers)
 
     async def _delete_collection(self, request: web.BaseRequest, address: Address) -> web.Response:
-        options = await self._delete_options(request)
+        options = await read_delete_options(request)
         selection = _selection(address, request.query)
         page = self._lister.page(
             address.kind, selection, limit=0, continue_token="", resource_version=""
@@ -249,19 +270,14 @@ class ApiFront:
             case "GET", "log":
                 return await self._log(request, namespace, name)
             case "POST", "binding":
-                binding = await self._object(request, "Binding")
-                bind_by_request(self._registry, namespace, name, binding)
+                body = await read_object(request, BINDING, "Ignore")
+                bind_by_request(self._registry, namespace, name, body.obj)
             case "POST", "eviction":
-                body = await self._object(request, "Eviction")
-                options = body.get("deleteOptions") or {}
-                evict_pod(
-                    self._registry,
-                    namespace,
-                    name,
-                    bodies.parse_delete_options(
-                        json.dumps(options).encode(), "application/json", request.query
-                    ),
-                )
+                eviction = (await read_object(request, EVICTION, "Ignore")).obj
+                if eviction.get("metadata", {}).get("name", name) != name:
+                    raise bad_request("name in URL does not match name in Eviction object")
+                options = delete_options(eviction.get("deleteOptions") or {}, request.query)
+                evict_pod(self._registry, namespace, name, options)
             case _:
                 raise _method_not_allowed()
         return json_response(success(code=201), 201)
@@ -270,25 +286,20 @@ class ApiFront:
         source = locate_log(self._registry, namespace, name, request.query)
         if source.url is None:
             return web.Response(status=204)
+        from aiohttp import ClientPayloadError
+
         upstream = await open_log(self._kubelet_session(), source)
         async with upstream:
-            response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-            response.enable_chunked_encoding()
-            await response.prepare(request)
-            async for chunk in upstream.content.iter_any():
-                await response.write(chunk)
+            response = await open_stream(request, {"Content-Type": "text/plain"})
+            try:
+                async for chunk in upstream.content.iter_any():
+                    await response.write(chunk)
+            except ClientPayloadError:  # the kubelet broke off, so this ends in the same way
+                if request.transport is not None:
+                    request.transport.abort()
+                raise ConnectionResetError from None
         await response.write_eof()
         return response
-
-    async def _object(self, request: web.BaseRequest, kind_name: str) -> Json:
-        data = await _read_body(request)
-        content_type = request.content_type if "Content-Type" in request.headers else ""
-        return bodies.parse_object(data, content_type, kind_name)
-
-    async def _delete_options(self, request: web.BaseRequest) -> DeleteOptions:
-        data = await _read_body(request)
-        content_type = request.content_type if "Content-Type" in request.headers else ""
-        return bodies.parse_delete_options(data, content_type, request.query)
 
 
 def _watch_version(text: str) -> int:
@@ -299,27 +310,13 @@ def _watch_version(text: str) -> int:
         raise ApiError(500, "", str(error)) from None
 
 
-def _selection(address: Address, query: Mapping[str, str], name: str = "") -> Selection:
+def _selection(address: Address, query: Mapping[str, str]) -> Selection:
     return parse_selection(
         address.kind,
         address.namespace,
         query.get("labelSelector", ""),
         query.get("fieldSelector", ""),
-        name,
     )
-
-
-async def _read_body(request: web.BaseRequest) -> bytes:
-    data = bytearray()
-    async for chunk in request.content.iter_any():
-        data += chunk
-        if len(data) > bodies.BODY_LIMIT_BYTES:
-            raise ApiError(
-                413,
-                "RequestEntityTooLarge",
-                f"Request entity too large: limit is {bodies.BODY_LIMIT_BYTES}",
-            )
-    return bytes(data)
 
 
 def _can_delete_collection(address: Address) -> bool:

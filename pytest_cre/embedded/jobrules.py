@@ -1,26 +1,24 @@
 """Defaults and rules of batch/v1 Jobs."""
 
+from pytest_cre.embedded.jobpolicies import failure_policy_causes, success_policy_causes
 from pytest_cre.embedded.kinds import Json
 from pytest_cre.embedded.metarules import dns_label_problem, label_causes
-from pytest_cre.embedded.podrules import default_pod_spec, pod_spec_causes
-from pytest_cre.embedded.status import (
-    Cause,
-    forbidden_value,
-    invalid_value,
-    required,
-    unsupported_value,
-)
+from pytest_cre.embedded.poddefaults import default_pod_spec
+from pytest_cre.embedded.podrules import pod_spec_causes
+from pytest_cre.embedded.status import Cause, invalid_value, required, unsupported_value
 
 _RESTART_POLICIES = ("OnFailure", "Never")
+_MODES = ("NonIndexed", "Indexed")
+_REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _INT32_MAX = 2**31 - 1
-# Fields of a Job's spec that stay as they were created.
+# Fields of a Job's spec that stay as they were created, beside completions and template.
 _FIXED = (
-    "completions",
-    "completionMode",
     "selector",
-    "template",
+    "completionMode",
     "podFailurePolicy",
     "backoffLimitPerIndex",
+    "managedBy",
+    "successPolicy",
     "manualSelector",
     "podReplacementPolicy",
 )
@@ -34,9 +32,11 @@ _COUNTS = (
 )
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+CONTROLLER_UID_LABEL = "batch.kubernetes.io/controller-uid"
+OWN_CONTROLLER = "kubernetes.io/job-controller"
 
 
-def prepare_job(job: Json) -> None:
+def prepare_job(job: Json, _now: str) -> None:
     """Bring a Job that a client creates into the form that is stored; needs name and uid."""
     spec = job.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
@@ -57,119 +57,128 @@ def prepare_job(job: Json) -> None:
         uid, name = job["metadata"]["uid"], job["metadata"]["name"]
         metadata["labels"] = {
             **metadata.get("labels", {}),
-            "batch.kubernetes.io/controller-uid": uid,
+            CONTROLLER_UID_LABEL: uid,
             "batch.kubernetes.io/job-name": name,
             "controller-uid": uid,
             "job-name": name,
         }
-        spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
+        selector = spec.setdefault("selector", {})
+        selector["matchLabels"] = {**selector.get("matchLabels", {}), CONTROLLER_UID_LABEL: uid}
     if not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(metadata.get("labels", {}))
-    for rule in spec.get("podFailurePolicy", {}).get("rules", []):
-        for pattern in rule.get("onPodConditions", []):
-            pattern.setdefault("status", "True")
+    for rule in spec.get("podFailurePolicy", {}).get("rules") or []:
+        for pattern in rule.get("onPodConditions") or []:
+            pattern["status"] = pattern.get("status") or "True"
     job["status"] = {}
 
 
 def job_causes(job: Json) -> list[Cause]:
     """Check a new Job."""
     spec = job["spec"]
-    causes = [
+    causes = _selector_causes(job)
+    causes += [
         invalid_value(f"spec.{field}", spec[field], "must be greater than or equal to 0")
         for field in _COUNTS
         if spec.get(field, 0) < 0
     ]
-    mode = spec["completionMode"]
-    if mode not in ("NonIndexed", "Indexed"):
-        causes.append(unsupported_value("spec.completionMode", mode, ("Indexed", "NonIndexed")))
-    if mode == "Indexed":
-        if "completions" not in spec:
-            causes.append(required("spec.completions", "when completion mode is Indexed"))
-        # The longest pod host name must fit a DNS label.
-        longest = f"{job['metadata']['name']}-{max(spec.get('completions', 1) - 1, 0)}"
-        problem = dns_label_problem(longest)
-        if problem:
-            causes.append(
-                invalid_value(
-                    "metadata.name",
-                    job["metadata"]["name"],
-                    f"will not able to create pod with invalid DNS label: {longest}",
-                )
-            )
-    else:
-        causes += [
-            forbidden_value(f"spec.{field}", "requires indexed completion mode")
-            for field in ("backoffLimitPerIndex", "maxFailedIndexes")
-            if field in spec
-        ]
-    limit, completions = spec.get("maxFailedIndexes"), spec.get("completions")
-    if limit is not None and completions is not None and limit > completions:
-        text = "must be less than or equal to completions"
-        causes.append(invalid_value("spec.maxFailedIndexes", limit, text))
+    causes += _mode_causes(spec)
+    if spec["podReplacementPolicy"] not in _REPLACEMENTS:
+        policy = spec["podReplacementPolicy"]
+        causes.append(unsupported_value("spec.podReplacementPolicy", policy, _REPLACEMENTS))
+    manager = spec.get("managedBy")
+    if manager is not None and "/" not in manager:
+        text = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        causes.append(invalid_value("spec.managedBy", manager, text))
     template = spec["template"]
-    causes += label_causes(template.get("metadata", {}).get("labels", {}), "spec.template.labels")
-    causes += _failure_policy_causes(spec)
-    return causes + pod_spec_causes(template["spec"], "spec.template.spec", _RESTART_POLICIES)
+    labels = template.get("metadata", {}).get("labels", {})
+    causes += label_causes(labels, "spec.template.labels")
+    causes += failure_policy_causes(spec)
+    causes += success_policy_causes(spec)
+    causes += pod_spec_causes(template["spec"], "spec.template.spec", _RESTART_POLICIES)
+    return causes + _host_name_causes(job)
 
 
 def job_update_causes(new: Json, old: Json) -> list[Cause]:
     """Check an update of a Job: what makes its pods is fixed."""
-    causes: list[Cause] = []
+    spec, before = new["spec"], old["spec"]
+    causes = _mismatch_causes(spec)
+    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    if completions != before.get("completions"):
+        if spec["completionMode"] != "Indexed":
+            causes.append(invalid_value("spec.completions", completions, "field is immutable"))
+        elif completions != parallelism:
+            text = "can only be modified in tandem with spec.parallelism"
+            causes.append(invalid_value("spec.completions", completions, text))
     for field in _FIXED:
-        if field == "completions" and new["spec"]["completionMode"] == "Indexed":
-            if new["spec"].get("completions") not in (
-                old["spec"].get("completions"),
-                new["spec"].get("parallelism"),
-            ):
-                text = "can only be modified in tandem with spec.parallelism"
-                causes.append(invalid_value("spec.completions", new["spec"].get(field), text))
-            continue
-        if field == "template" and old["spec"].get("suspend") and "startTime" not in old["status"]:
-            # Queueing systems place a job that has not started by changing its template.
-            continue
-        if new["spec"].get(field) != old["spec"].get(field):
-            shown = new["spec"].get(field)
-            causes.append(invalid_value(f"spec.{field}", _go_value(shown), "field is immutable"))
+        if spec.get(field) != before.get(field):
+            causes.append(invalid_value(f"spec.{field}", spec.get(field), "field is immutable"))
+    if _fixed_template(spec, old) != _fixed_template(before, old):
+        shown = spec["template"]["spec"]
+        causes.append(invalid_value("spec.template.spec", shown, "field is immutable"))
     return causes
 
 
-def _go_value(value: object) -> object:
-    return value if isinstance(value, (str, int)) else ("null" if value is None else "{...}")
+def _fixed_template(spec: Json, old: Json) -> Json:
+    """Give what of the template may not be changed: where pods go may be, until they are made."""
+    template: Json = spec["template"]
+    if not old["spec"].get("suspend") or "startTime" in old.get("status", {}):
+        return template
+    placing = ("affinity", "nodeSelector", "schedulingGates", "tolerations")
+    return {key: value for key, value in template["spec"].items() if key not in placing}
 
 
-def _failure_policy_causes(spec: Json) -> list[Cause]:
-    policy = spec.get("podFailurePolicy")
-    if policy is None:
+def _selector_causes(job: Json) -> list[Cause]:
+    spec = job["spec"]
+    if spec["manualSelector"]:
+        causes = [] if spec.get("selector") else [required("spec.selector")]
+    else:
+        uid = job["metadata"]["uid"]
+        is_own = spec["selector"] == {"matchLabels": {CONTROLLER_UID_LABEL: uid}}
+        text = "`selector` not auto-generated"
+        causes = [] if is_own else [invalid_value("spec.selector", spec["selector"], text)]
+    return causes + _mismatch_causes(spec)
+
+
+def _mismatch_causes(spec: Json) -> list[Cause]:
+    """Check that the pods to be made are those that the selector finds."""
+    labels = spec["template"].get("metadata", {}).get("labels", {})
+    wanted = (spec.get("selector") or {}).get("matchLabels", {})
+    if wanted and all(labels.get(key) == value for key, value in wanted.items()):
         return []
+    shown = dict(sorted(labels.items()))
+    text = "`selector` does not match template `labels`"
+    return [invalid_value("spec.template.metadata.labels", shown, text)]
+
+
+def _mode_causes(spec: Json) -> list[Cause]:
     causes: list[Cause] = []
-    if spec["template"]["spec"].get("restartPolicy") != "Never":
-        causes.append(
-            invalid_value(
-                "spec.template.spec.restartPolicy",
-                spec["template"]["spec"].get("restartPolicy", ""),
-                'only "Never" is supported when podFailurePolicy is specified',
-            )
-        )
-    for index, rule in enumerate(policy.get("rules", [])):
-        at = f"spec.podFailurePolicy.rules[{index}]"
-        action = rule.get("action", "")
-        if action not in ("Count", "FailIndex", "FailJob", "Ignore"):
-            causes.append(
-                unsupported_value(
-                    f"{at}.action", action, ("Count", "FailIndex", "FailJob", "Ignore")
-                )
-            )
-        if ("onExitCodes" in rule) == ("onPodConditions" in rule):
-            causes.append(
-                invalid_value(
-                    at, "{...}", "specifying one of OnExitCodes and OnPodConditions is required"
-                )
-            )
-        codes = rule.get("onExitCodes", {})
-        if codes and codes.get("operator") not in ("In", "NotIn"):
-            causes.append(
-                unsupported_value(
-                    f"{at}.onExitCodes.operator", codes.get("operator", ""), ("In", "NotIn")
-                )
-            )
+    mode, limit = spec["completionMode"], spec.get("maxFailedIndexes")
+    if mode not in _MODES:
+        causes.append(unsupported_value("spec.completionMode", mode, _MODES))
+    if mode == "Indexed" and "completions" not in spec:
+        causes.append(required("spec.completions", "when completion mode is Indexed"))
+    if limit is not None and "backoffLimitPerIndex" not in spec:
+        text = "when maxFailedIndexes is specified"
+        causes.append(required("spec.backoffLimitPerIndex", text))
+    if mode == "NonIndexed":
+        causes += [
+            invalid_value(f"spec.{field}", spec[field], "requires indexed completion mode")
+            for field in ("backoffLimitPerIndex", "maxFailedIndexes")
+            if field in spec
+        ]
+    elif limit is not None and limit > spec.get("completions", limit):
+        text = "must be less than or equal to completions"
+        causes.append(invalid_value("spec.maxFailedIndexes", limit, text))
     return causes
+
+
+def _host_name_causes(job: Json) -> list[Cause]:
+    """Check that the longest pod host name fits a DNS label."""
+    spec, name = job["spec"], job["metadata"]["name"]
+    if spec["completionMode"] != "Indexed" or spec.get("completions", 0) < 1:
+        return []
+    longest = f"{name}-{spec['completions'] - 1}"
+    if dns_label_problem(longest) is None:
+        return []
+    text = f"will not able to create pod with invalid DNS label: {longest}"
+    return [invalid_value("metadata.name", name, text)]

@@ -49,6 +49,11 @@ class Kind:
         return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
 
     @property
+    def storage_name(self) -> str:
+        """Under what name genuine servers store the kind; their messages show it."""
+        return {"services": "services/specs", "nodes": "minions"}.get(self.plural, self.plural)
+
+    @property
     def has_status(self) -> bool:
         """Whether spec and status are written through separate paths."""
         return "status" in self.subresources
@@ -139,6 +144,34 @@ JOB = Kind(
     categories=("all",),
     subresources=("status",),
     has_generation=True,
+)
+
+# What is sent to the server but not kept by it.
+BINDING = Kind(group="", version="v1", kind="Binding", plural="bindings")
+DELETE_OPTIONS = Kind(group="", version="v1", kind="DeleteOptions", plural="deleteoptions")
+EVICTION = Kind(group="policy", version="v1", kind="Eviction", plural="evictions")
+REVIEWS: tuple[Kind, ...] = (
+    Kind(
+        group="authentication.k8s.io",
+        version="v1",
+        kind="SelfSubjectReview",
+        plural="selfsubjectreviews",
+        namespaced=False,
+    ),
+    Kind(
+        group="authorization.k8s.io",
+        version="v1",
+        kind="SelfSubjectAccessReview",
+        plural="selfsubjectaccessreviews",
+        namespaced=False,
+    ),
+    Kind(
+        group="authorization.k8s.io",
+        version="v1",
+        kind="SelfSubjectRulesReview",
+        plural="selfsubjectrulesreviews",
+        namespaced=False,
+    ),
 )
 
 KINDS: tuple[Kind, ...] = (

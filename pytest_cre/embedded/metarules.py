@@ -15,6 +15,7 @@ _DNS_SUBDOMAIN = re.compile(_SUBDOMAIN_PATTERN)
 _QUALIFIED_NAME = re.compile(_QUALIFIED_PATTERN)
 _LABEL_VALUE = re.compile(_VALUE_PATTERN)
 _ANNOTATIONS_LIMIT_BYTES = 256 * 1024
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 # What the server alone decides; a client's values are ignored.
 SERVER_FIELDS = (
     "uid",
@@ -29,7 +30,7 @@ SERVER_FIELDS = (
 def dns_label_problem(value: str) -> str | None:
     """Say why a value is no RFC 1123 label, None when it is one."""
     if len(value) > 63:
-        return "must be no more than 63 bytes"
+        return "must be no more than 63 characters"
     if _DNS_LABEL.fullmatch(value):
         return None
     return (
@@ -42,7 +43,7 @@ def dns_label_problem(value: str) -> str | None:
 def dns_subdomain_problem(value: str) -> str | None:
     """Say why a value is no RFC 1123 subdomain, None when it is one."""
     if len(value) > 253:
-        return "must be no more than 253 bytes"
+        return "must be no more than 253 characters"
     if _DNS_SUBDOMAIN.fullmatch(value):
         return None
     return (
@@ -56,12 +57,12 @@ def _label_name_problem(name: str) -> str | None:
     return "must not contain dots" if "." in name else dns_label_problem(name)
 
 
-def label_key_problem(key: str) -> str | None:
+def label_key_problem(key: str, noun: str = "a qualified name") -> str | None:
     """Say why a text is no label or annotation key, None when it is one."""
     prefix, slash, name = key.rpartition("/")
     if slash and "/" in prefix:
         return (
-            "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must "
+            f"{noun} must consist of alphanumeric characters, '-', '_' or '.', and must "
             "start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or "
             f"'123-abc', regex used for validation is '{_QUALIFIED_PATTERN}') with an optional "
             "DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -102,13 +103,44 @@ def label_causes(labels: Mapping[str, str], field: str) -> list[Cause]:
     """Check a map of labels."""
     causes: list[Cause] = []
     for key in sorted(labels):
-        problem = label_key_problem(key)
+        problem = label_key_problem(key, "a valid label key")
         if problem:
             causes.append(invalid_value(field, key, problem))
         problem = label_value_problem(labels[key])
         if problem:
             causes.append(invalid_value(field, labels[key], problem))
     return causes
+
+
+def matches_label_selector(selector: Json, labels: Mapping[str, str]) -> bool:
+    """Whether labels meet a LabelSelector; an empty one is met by all."""
+    wanted = (selector.get("matchLabels") or {}).items()
+    return all(labels.get(key) == value for key, value in wanted) and all(
+        meets_requirement(one, labels) for one in selector.get("matchExpressions") or []
+    )
+
+
+def meets_requirement(requirement: Json, labels: Mapping[str, str]) -> bool:
+    """Whether labels meet one requirement (`key`, `operator`, `values`) of a selector."""
+    value = labels.get(requirement.get("key", ""))
+    values: list[str] = requirement.get("values") or []
+    match requirement.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt" as operator:
+            try:
+                left, right = int(value or ""), int(values[0])
+            except (ValueError, IndexError):
+                return False
+            return left > right if operator == "Gt" else left < right
+        case _:
+            return False
 
 
 def metadata_causes(kind: Kind, metadata: Json) -> list[Cause]:
@@ -144,19 +176,54 @@ def metadata_causes(kind: Kind, metadata: Json) -> list[Cause]:
                 field="metadata.annotations",
             )
         )
-    for index, owner in enumerate(metadata.get("ownerReferences") or []):
-        for field in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(field):
-                causes.append(
-                    invalid_value(
-                        f"metadata.ownerReferences[{index}].{field}", "", "must not be empty"
-                    )
-                )
+    causes += _owner_causes(metadata.get("ownerReferences") or [])
     for index, finalizer in enumerate(metadata.get("finalizers") or []):
         problem = label_key_problem(finalizer)
         if problem:
-            causes.append(invalid_value(f"metadata.finalizers[{index}]", finalizer, problem))
+            causes.append(invalid_value("metadata.finalizers", finalizer, problem))
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(invalid_value(f"metadata.finalizers[{index}]", finalizer, text))
     return causes
+
+
+def _owner_causes(owners: list[Json]) -> list[Cause]:
+    causes: list[Cause] = []
+    controllers: list[str] = []
+    for index, owner in enumerate(owners):
+        at = f"metadata.ownerReferences[{index}]"
+        causes += [
+            required(f"{at}.{field}", "must not be empty")
+            for field in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(field)
+        ]
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            text = "/v1, Kind=Event is disallowed from being an owner"
+            causes.append(invalid_value(at, _shown_owner(owner), text))
+        if owner.get("controller"):
+            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
+    if len(controllers) > 1:
+        text = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {controllers[1]}"
+        )
+        shown = [_shown_owner(owner) for owner in owners]
+        causes.append(invalid_value("metadata.ownerReferences", shown, text))
+    return causes
+
+
+def _shown_owner(owner: Json) -> Json:
+    fields = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+    return {field: owner[field] for field in fields if field in owner}
+
+
+def fixed_metadata_causes(new: Json, old: Json) -> list[Cause]:
+    """Check that a patch leaves alone what is fixed once an object exists."""
+    return [
+        invalid_value(f"metadata.{field}", new[field], "field is immutable")
+        for field in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+        if field in new and new[field] != old.get(field)
+    ]
 
 
 def metadata_update_causes(kind: Kind, new: Json, old: Json) -> list[Cause]:

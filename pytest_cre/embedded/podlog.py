@@ -1,19 +1,21 @@
 """Logs of pods, fetched from the node's kubelet and passed on as they come."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from pytest_cre.embedded.bodies import boolean, integer
+from pytest_cre.embedded.decoding import DecodingError, rfc3339_time
 from pytest_cre.embedded.kinds import NODE, POD, Json
+from pytest_cre.embedded.options import boolean, integer
 from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.status import (
     ApiError,
     Cause,
     bad_request,
+    forbidden_value,
     internal,
     invalid,
     invalid_value,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _ERROR_TEXT_LIMIT_BYTES = 8192
 _CONNECT_TIMEOUT_S = 10.0
 _FLAGS = ("follow", "previous", "timestamps")
-_NUMBERS = {"limitBytes": 1, "sinceSeconds": 1, "tailLines": 0}
+_NUMBERS = {"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +55,12 @@ def locate_log(
         raise not_found(POD, node_name)
     status: Json = node.obj.get("status", {})
     address = next(
-        (a["address"] for a in status.get("addresses", []) if a.get("type") == "InternalIP"), None
+        (a["address"] for a in status.get("addresses") or [] if a.get("type") == "InternalIP"), None
     )
     port = status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port", 0)
     if not address:
-        raise internal(
-            f"no preferred addresses found; known addresses: {status.get('addresses', [])}"
-        )
+        known = status.get("addresses") or []
+        raise ApiError(500, "", f"no preferred addresses found; known addresses: {known}")
     host = f"[{address}]" if ":" in address else address
     path = "/".join(quote(part, safe="") for part in (namespace, name, container))
     url = f"https://{host}:{port}/containerLogs/{path}"
@@ -81,14 +82,27 @@ async def open_log(session: "ClientSession", source: LogSource) -> "ClientRespon
             text = (await response.content.read(_ERROR_TEXT_LIMIT_BYTES)).decode("utf-8", "replace")
     except (ClientError, OSError) as error:
         raise ApiError(500, "", f'Get "{source.url}": {_why(error)}') from None
-    if response.status == 400:
-        raise bad_request(text)
-    if response.status == 404:
-        message = f"the server could not find the requested resource ( pods/log {source.pod_name})"
-        raise ApiError(404, "NotFound", message, {"name": source.pod_name, "kind": "pods/log"})
-    if response.status == 500:
-        raise internal(text)
-    raise ApiError(response.status, "InternalError", text or f"kubelet answered {response.status}")
+    raise _refused(response.status, text, source.pod_name)
+
+
+def _refused(code: int, text: str, pod_name: str) -> ApiError:
+    """Give a kubelet's refusal in the words of the API server."""
+    if code == 400:
+        return bad_request(text)
+    if code == 500:
+        return internal(text)
+    place = f"( pods/log {pod_name})"
+    message, reason = {
+        403: (text or "unknown", "Forbidden"),
+        404: ("the server could not find the requested resource", "NotFound"),
+    }.get(
+        code,
+        (
+            f"an error on the server ({json.dumps(text)}) has prevented the request from succeeding",
+            "InternalError",
+        ),
+    )
+    return ApiError(code, reason, f"{message} {place}", {"name": pod_name, "kind": "pods/log"})
 
 
 def _why(error: Exception) -> str:
@@ -103,15 +117,12 @@ def _why(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _check_time(text: str) -> None:
+def _since_time(text: str) -> str:
+    """Give a moment as kubelets are told it: to the second."""
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise bad_request(
-            f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"'
-        )
+        return rfc3339_time(text)
+    except DecodingError as error:
+        raise bad_request(str(error)) from None
 
 
 def _container(pod: Json, pod_name: str, wanted: str) -> str:
@@ -124,9 +135,7 @@ def _container(pod: Json, pod_name: str, wanted: str) -> str:
     if len(containers) == 1 and not init_containers:
         only: str = containers[0]
         return only
-    choices = f"choose one of: [{' '.join(containers)}]"
-    if init_containers:
-        choices += f" or one of the init containers: [{' '.join(init_containers)}]"
+    choices = f"choose one of: [{' '.join([*init_containers, *containers])}]"
     raise bad_request(f"a container name must be specified for pod {pod_name}, {choices}")
 
 
@@ -145,8 +154,7 @@ def _arguments(name: str, query: Mapping[str, str]) -> dict[str, str]:
                 causes.append(invalid_value(option, value, f"must be {bound}"))
             arguments[option] = str(value)
     if query.get("sinceTime"):
-        _check_time(query["sinceTime"])
-        arguments["sinceTime"] = query["sinceTime"]
+        arguments["sinceTime"] = _since_time(query["sinceTime"])
         if "sinceSeconds" in arguments:
             causes.append(
                 Cause(
@@ -155,6 +163,8 @@ def _arguments(name: str, query: Mapping[str, str]) -> dict[str, str]:
                     field="[]",
                 )
             )
+    if query.get("stream"):
+        causes.append(forbidden_value("stream", "may not be specified"))
     if causes:
         refusal = invalid(POD, name, causes)
         raise ApiError(

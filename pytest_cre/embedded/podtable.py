@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_cre.embedded.kinds import Json
-from pytest_cre.embedded.podrules import pod_condition
+from pytest_cre.embedded.podstate import pod_condition
 
 
 def pod_cells(pod: Json, age: str, age_since: Callable[[object], str]) -> list[Any]:
@@ -47,7 +47,7 @@ def _words(pod: Json, containers: list[Json]) -> str:
     if initializing:
         words = initializing
     else:
-        has_running = False
+        has_running, error = False, ""
         for container in reversed(containers):
             state = container.get("state") or {}
             waiting, terminated = state.get("waiting") or {}, _terminated(state)
@@ -55,12 +55,15 @@ def _words(pod: Json, containers: list[Json]) -> str:
                 words = waiting["reason"]
             elif terminated:
                 words = _end_words(terminated)
+                error = words if terminated.get("exitCode") else error
             elif container.get("ready") and state.get("running") is not None:
                 has_running = True
-        if words == "Completed" and has_running:
-            ready = pod_condition(pod, "Ready")
-            is_ready = ready is not None and ready.get("status") == "True"
-            words = "Running" if is_ready else "NotReady"
+        if words == "Completed":
+            is_ready = (pod_condition(pod, "Ready") or {}).get("status") == "True"
+            if has_running and is_ready:
+                words = "Running"
+            else:
+                words = error or ("NotReady" if has_running else words)
     if pod["metadata"].get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             return "Unknown"

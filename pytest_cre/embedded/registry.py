@@ -7,7 +7,7 @@ interruption, so a write is either whole or refused by an ApiError.
 import random
 import uuid
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pytest_cre.embedded.deletion import (
     DeleteOptions,
@@ -18,21 +18,20 @@ from pytest_cre.embedded.deletion import (
     ending_namespace,
     rfc3339,
 )
-from pytest_cre.embedded.kinds import (
-    KIND_BY_NAME,
-    NAMESPACE,
-    Json,
-    Kind,
+from pytest_cre.embedded.kinds import NAMESPACE, Json, Kind
+from pytest_cre.embedded.metarules import (
+    SERVER_FIELDS,
+    fixed_metadata_causes,
+    metadata_causes,
+    metadata_update_causes,
 )
-from pytest_cre.embedded.metarules import SERVER_FIELDS, metadata_causes, metadata_update_causes
-from pytest_cre.embedded.shapes import settle_shape
 from pytest_cre.embedded.status import (
     ApiError,
     Cause,
     already_exists,
     bad_request,
-    conflict,
     forbidden,
+    foreign_uid,
     invalid,
     invalid_value,
     modified,
@@ -52,6 +51,7 @@ class Registry:
         self.store = store
         self._clock = clock
         self._rng = rng
+        self._last_moment_ns = 0
 
     def now(self) -> datetime:
         """Give the present time."""
@@ -60,6 +60,16 @@ class Registry:
     def now_text(self) -> str:
         """Give the present time as objects carry it."""
         return rfc3339(self._clock())
+
+    def now_micro_text(self) -> str:
+        """Give the present time to the microsecond."""
+        return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def new_moment(self) -> int:
+        """Give the present time in nanoseconds, a little later each time it is asked for."""
+        now_ns = int(self._clock().timestamp() * 1e6) * 1000
+        self._last_moment_ns = max(now_ns, self._last_moment_ns + 1)
+        return self._last_moment_ns
 
     def new_uid(self) -> str:
         """Give a fresh identity."""
@@ -77,13 +87,13 @@ class Registry:
         return record
 
     def create(self, kind: Kind, namespace: str, obj: Json, *, dry_run: bool = False) -> Record:
-        """Write a new object; `obj` belongs to the registry from now on."""
+        """Write a new object, decoded; `obj` belongs to the registry from now on."""
         metadata = _own_metadata(kind, namespace, obj)
-        settle_shape(kind, obj)
         if metadata.get("resourceVersion"):
             raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         for field in SERVER_FIELDS:
-            metadata.pop(field, None)
+            if field != "generation":
+                metadata.pop(field, None)
         prefix = metadata.get("generateName", "")
         if prefix and not metadata.get("name"):
             metadata["name"] = prefix[:_GENERATED_PREFIX_LIMIT] + self.suffix()
@@ -94,11 +104,10 @@ class Registry:
             metadata["generation"] = 1
         self._admit(kind, namespace, name)
         strategy = strategy_of(kind)
-        causes = metadata_causes(kind, metadata)
         if not name:
-            raise invalid(kind, name, causes)
-        strategy.prepare_create(obj)
-        causes += strategy.create_causes(obj)
+            raise invalid(kind, name, metadata_causes(kind, metadata))
+        strategy.prepare_create(obj, self.now_text())
+        causes = metadata_causes(kind, metadata) + strategy.create_causes(obj)
         if causes:
             raise invalid(kind, name, causes)
         if self.store.get(kind, (namespace, name)) is not None:
@@ -116,10 +125,13 @@ class Registry:
         *,
         subresource: str = "",
         dry_run: bool = False,
+        is_patch: bool = False,
     ) -> Record:
-        """Replace an object, or its status only; `obj` belongs to the registry from now on."""
+        """Replace an object, or its status only; `obj` belongs to the registry from now on.
+
+        It is decoded, and a client's or made from what the store holds.
+        """
         metadata = _own_metadata(kind, namespace, obj)
-        settle_shape(kind, obj)
         if not metadata.get("name"):
             raise bad_request(
                 f"the name of the object ({name} based on URL) was undeterminable: name must be "
@@ -132,29 +144,23 @@ class Registry:
             )
         old = self.get(kind, namespace, name)
         before: Json = old.obj["metadata"]
-        if metadata.get("uid") not in (None, "", before["uid"]):
-            raise conflict(
-                kind,
-                name,
-                f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object "
-                f"meta: {before['uid']}",
-            )
+        fixed = fixed_metadata_causes(metadata, before) if is_patch else []
+        if not is_patch and metadata.get("uid") not in (None, "", before["uid"]):
+            raise foreign_uid(kind, old.key, metadata["uid"], before["uid"])
         version = metadata.get("resourceVersion")
         if kind.needs_version_on_replace and not version:
             raise _needs_version(kind, name)
         if version and version != before["resourceVersion"]:
             raise modified(kind, name)
         new = self._merged(kind, obj, old, subresource)
-        causes = metadata_update_causes(kind, new["metadata"], before)
+        causes = fixed + metadata_update_causes(kind, new["metadata"], before)
         if subresource != "status":
             causes += strategy_of(kind).update_causes(new, old.obj)
         if causes:
             raise invalid(kind, name, causes)
         if new == old.obj:
             return old
-        if dry_run:
-            return Record(kind, old.key, new, old.version)
-        return self._commit(old, new)
+        return self._commit(old, new, dry_run=dry_run)
 
     def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Deletion:
         """Delete an object, or mark it for those who must do something first."""
@@ -165,7 +171,7 @@ class Registry:
         if options.dry_run:
             return Deletion(record, is_gone=last is None)
         if last is None:
-            return Deletion(self.store.remove(kind, record.key, ended(record)), is_gone=True)
+            return Deletion(self.store.remove(kind, record.key, ended(record, now)), is_gone=True)
         if last == record.obj:
             return Deletion(record, is_gone=False)
         return Deletion(self.store.put(kind, record.key, last), is_gone=False)
@@ -194,10 +200,12 @@ class Registry:
         strategy_of(kind).prepare_update(new, old.obj)
         return new
 
-    def _commit(self, old: Record, new: Json) -> Record:
+    def _commit(self, old: Record, new: Json, *, dry_run: bool) -> Record:
         kind, metadata = old.kind, new["metadata"]
         if kind.has_generation and new.get("spec") != old.obj.get("spec"):
             metadata["generation"] = old.obj["metadata"].get("generation", 0) + 1
+        if dry_run:
+            return Record(kind, old.key, new, old.version)
         if (
             metadata.get("deletionTimestamp")
             and not metadata.get("finalizers")
@@ -232,26 +240,8 @@ class Registry:
 
 
 def _own_metadata(kind: Kind, namespace: str, obj: Json) -> Json:
-    """Settle what names the object: type, namespace; gives its metadata."""
-    api_version, name = obj.pop("apiVersion", ""), obj.pop("kind", "")
-    version = str(api_version).rpartition("/")[2]
-    if (api_version or kind.api_version, name or kind.kind) != (kind.api_version, kind.kind):
-        known = KIND_BY_NAME.get((str(api_version or kind.api_version), str(name or kind.kind)))
-        why = (
-            f'no kind "{name or kind.kind}" is registered for version "{api_version}" in scheme '
-            '"pkg/runtime/scheme.go:111"'
-            if known is None
-            else f"converting ({known.version}.{known.kind}) to "
-            f"({kind.group or 'core'}.{kind.kind}): unknown conversion"
-        )
-        raise bad_request(
-            f'{name or kind.kind} in version "{version or kind.version}" cannot be handled as a '
-            f"{kind.kind}: {why}"
-        )
-    if obj.get("metadata") is None:
-        obj["metadata"] = {}
-    if not isinstance(obj["metadata"], dict):
-        settle_shape(kind, {"metadata": obj["metadata"]})
+    """Settle the namespace of an object; gives its metadata."""
+    obj.setdefault("metadata", {})
     metadata: Json = obj["metadata"]
     if not kind.namespaced:
         metadata.pop("namespace", None)

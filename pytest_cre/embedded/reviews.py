@@ -1,41 +1,36 @@
 """Reviews of one's own identity and rights: everyone who has the token may do everything."""
 
-from pytest_cre.embedded.kinds import Json
+from pytest_cre.embedded.kinds import REVIEWS, Json, Kind
+from pytest_cre.embedded.registry import Registry
+from pytest_cre.embedded.status import ApiError, causes_as_json, invalid_value
 
 _GROUPS = ["system:masters", "system:authenticated"]
-_AUTHORIZATION = "/apis/authorization.k8s.io/v1/"
-_AUTHENTICATION = "/apis/authentication.k8s.io/v1/"
 
 
-def answer_review(path: str, body: Json, user: str) -> Json | None:
-    """Give the filled-in review for a path, None where it is not one."""
-    spec = body.get("spec")
-    if path == f"{_AUTHORIZATION}selfsubjectaccessreviews":
-        return {
-            "kind": "SelfSubjectAccessReview",
-            "apiVersion": "authorization.k8s.io/v1",
-            "metadata": {},
-            "spec": spec if isinstance(spec, dict) else {},
-            "status": {"allowed": True},
-        }
-    if path == f"{_AUTHORIZATION}selfsubjectrulesreviews":
-        rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-        return {
-            "kind": "SelfSubjectRulesReview",
-            "apiVersion": "authorization.k8s.io/v1",
-            "metadata": {},
-            "spec": {},
-            "status": {
-                "resourceRules": rules,
-                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-                "incomplete": False,
-            },
-        }
-    if path == f"{_AUTHENTICATION}selfsubjectreviews":
-        return {
-            "kind": "SelfSubjectReview",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {},
-            "status": {"userInfo": {"username": user, "groups": _GROUPS}},
-        }
-    return None
+def review_kind(path: str) -> Kind | None:
+    """Give the kind of review that is asked for under a path, None where it is none."""
+    return next(
+        (kind for kind in REVIEWS if path == f"/apis/{kind.api_version}/{kind.plural}"), None
+    )
+
+
+def answer_review(kind: Kind, body: Json, user: str, registry: Registry) -> Json:
+    """Give the filled-in review."""
+    answer: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}}
+    spec = body.get("spec") or {}
+    if kind.kind == "SelfSubjectReview":
+        info = {"username": user, "uid": user, "groups": _GROUPS}
+        metadata = {"creationTimestamp": registry.now_text()}
+        return {**answer, "metadata": metadata, "status": {"userInfo": info}}
+    if kind.kind == "SelfSubjectAccessReview":
+        if ("resourceAttributes" in spec) == ("nonResourceAttributes" in spec):
+            text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            causes = [invalid_value("spec", None, text)]
+            details = {"group": kind.group, "causes": causes_as_json(causes)}
+            message = f'.{kind.group} "" is invalid: spec: {causes[0].message}'
+            raise ApiError(422, "Invalid", message, details)
+        return {**answer, "spec": spec, "status": {"allowed": True}}
+    everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+    anywhere = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+    status = {"resourceRules": [everything], "nonResourceRules": [anywhere], "incomplete": False}
+    return {**answer, "spec": {}, "status": status}

@@ -4,7 +4,7 @@ from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.kinds import NODE, POD, Json, Kind
 from pytest_cre.embedded.placement import Places
 from pytest_cre.embedded.podactions import bind_pod
-from pytest_cre.embedded.podrules import is_pod_finished, set_condition
+from pytest_cre.embedded.podstate import is_pod_finished, with_condition
 from pytest_cre.embedded.queue import Mark
 from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.store import Change, Key, Record
@@ -22,7 +22,8 @@ class Scheduler:
         self._registry = registry
         self._recorder = recorder
         self._places = Places(registry.store)
-        self._waiting: dict[Key, None] = {}
+        # Pods that found no place; the others that wait are marked already.
+        self._refused: dict[Key, None] = {}
         self._mark: Mark = _ignore
 
     def start(self, mark: Mark) -> None:
@@ -34,18 +35,18 @@ class Scheduler:
         for record in store.records(POD):
             self._places.account(record, gone=False)
             if _is_pending(record.obj):
-                self._wait(record.key)
+                self._mark(record.key)
 
     def reconcile(self, key: Key) -> float | None:
         """Find a node for one pod."""
         record = self._registry.store.get(POD, key)
         if record is None or not _is_pending(record.obj):
-            self._waiting.pop(key, None)
+            self._refused.pop(key, None)
             return None
-        placement = self._places.choose(record.obj)
+        placement = self._places.choose(record)
         node_name = placement.node_name
         if node_name is not None:
-            self._waiting.pop(key, None)
+            self._refused.pop(key, None)
             bound = bind_pod(self._registry, *key, node_name)
             text = f"Successfully assigned {key[0]}/{key[1]} to {node_name}"
             self._recorder.record(bound, "Normal", "Scheduled", text)
@@ -54,16 +55,15 @@ class Scheduler:
         return None
 
     def _refuse(self, record: Record, problem: str) -> None:
-        pod = record.copy()
+        self._refused[record.key] = None
         condition = {
             "type": "PodScheduled",
             "status": "False",
             "reason": "Unschedulable",
             "message": problem,
-            "lastProbeTime": None,
-            "observedGeneration": pod["metadata"].get("generation", 1),
+            "observedGeneration": record.obj["metadata"].get("generation", 1),
         }
-        set_condition(pod, condition, self._registry.now_text())
+        pod = with_condition(record.obj, condition, self._registry.now_text())
         updated = self._registry.update(POD, *record.key, pod, subresource="status")
         self._recorder.record(updated, "Warning", "FailedScheduling", problem)
 
@@ -71,11 +71,11 @@ class Scheduler:
         record = change.record
         freed = self._places.account(record, gone=change.type == "DELETED")
         if change.type == "DELETED":
-            self._waiting.pop(record.key, None)
+            self._refused.pop(record.key, None)
         elif _is_pending(record.obj) and (
             change.previous is None or record.obj["spec"] != change.previous.obj["spec"]
         ):
-            self._wait(record.key)
+            self._mark(record.key)
         if freed:
             self._retry_all()
 
@@ -86,16 +86,13 @@ class Scheduler:
             or change.type == "DELETED"
             or _placing_facts(change.record.obj) != _placing_facts(previous.obj)
         ):
-            self._places.forget_nodes()
+            self._places.look_at_node(change.record, gone=change.type == "DELETED")
             self._retry_all()
 
-    def _wait(self, key: Key) -> None:
-        self._waiting[key] = None
-        self._mark(key)
-
     def _retry_all(self) -> None:
-        for key in self._waiting:
+        for key in self._refused:
             self._mark(key)
+        self._refused.clear()
 
 
 def _placing_facts(node: Json) -> tuple[object, ...]:

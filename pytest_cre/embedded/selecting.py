@@ -56,9 +56,7 @@ class Selection:
         return self.is_everything or self.matches(record.obj)
 
 
-def parse_selection(
-    kind: Kind, namespace: str, labels_text: str, fields_text: str, name: str = ""
-) -> Selection:
+def parse_selection(kind: Kind, namespace: str, labels_text: str, fields_text: str) -> Selection:
     """Read the selectors of a request; raises 400 for those that a server does not know."""
     tests: list[Callable[[Json], bool]] = []
     if labels_text:
@@ -69,8 +67,6 @@ def parse_selection(
         tests.append(lambda obj: selector.matches(obj["metadata"].get("labels") or {}))
     if fields_text:
         tests += _field_tests(kind, fields_text)
-    if name:
-        tests.append(lambda obj: bool(obj["metadata"]["name"] == name))
     return Selection(
         namespace=namespace,
         is_everything=not tests,
@@ -84,6 +80,9 @@ def _field_tests(kind: Kind, text: str) -> list[Callable[[Json], bool]]:
         if not term:
             continue
         field, operator, wanted = _split_term(term)
+        if field not in _ALWAYS and kind not in _FIELDS:
+            names = ", ".join(f'"{name}"' for name in _ALWAYS)
+            raise bad_request(f'"{field}" is not a known field selector: only {names}')
         if field not in (*_ALWAYS, *_FIELDS.get(kind, ())):
             raise bad_request(f"field label not supported: {field}")
         tests.append(_field_test(field, operator, wanted))

@@ -18,14 +18,17 @@ from pytest_cre.embedded.controllers.garbage import GarbageCollector
 from pytest_cre.embedded.controllers.job import JobController
 from pytest_cre.embedded.controllers.namespaces import NamespaceController
 from pytest_cre.embedded.controllers.nodes import NodeController
-from pytest_cre.embedded.deletion import PERMANENT_NAMESPACES
-from pytest_cre.embedded.events import EventRecorder
+from pytest_cre.embedded.deletion import OWN_NAMESPACES
+from pytest_cre.embedded.door import Door
+from pytest_cre.embedded.events import EventRecorder, ScheduleRecorder
+from pytest_cre.embedded.faults import FaultBook, faulty
 from pytest_cre.embedded.http import ApiFront
 from pytest_cre.embedded.kinds import KINDS, NAMESPACE
 from pytest_cre.embedded.listing import Lister
 from pytest_cre.embedded.owners import OwnerIndex
 from pytest_cre.embedded.queue import Controller, ControlLoop
 from pytest_cre.embedded.registry import Registry
+from pytest_cre.embedded.residents import Residents
 from pytest_cre.embedded.scheduler import Scheduler
 from pytest_cre.embedded.store import Store
 
@@ -54,9 +57,12 @@ class ClusterSettings:
 
 @contextlib.asynccontextmanager
 async def running_cluster(
-    settings: ClusterSettings, identity: "ServingIdentity"
+    settings: ClusterSettings, identity: "ServingIdentity", faults: FaultBook | None = None
 ) -> AsyncIterator[str]:
-    """Serve on 127.0.0.1 while the context lasts; gives the server's URL."""
+    """Serve on 127.0.0.1 while the context lasts; gives the server's URL.
+
+    `faults` are let befall the requests, and note what they hit.
+    """
     store = Store(history_events=settings.history_events)
     registry = Registry(
         store,
@@ -71,8 +77,10 @@ async def running_cluster(
         bookmark_interval_s=settings.bookmark_interval_s,
         user=_USER,
     )
+    door = Door(identity)
+    handler = faulty(bounded(front.handle), faults or FaultBook(), registry, door.shut)
     server = web.Server(
-        guarded(bounded(front.handle), token=settings.token),
+        guarded(handler, token=settings.token),
         handler_cancellation=True,
         access_log=None,
     )
@@ -85,24 +93,23 @@ async def running_cluster(
             await stack.enter_async_context(_running(loop))
         # The loops subscribe when they first run; only then may there be something to see.
         await asyncio.sleep(0)
-        for name in PERMANENT_NAMESPACES:
+        for name in OWN_NAMESPACES:
             registry.create(NAMESPACE, "", {"metadata": {"name": name}})
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, "127.0.0.1", settings.port, ssl_context=identity.context)
-        await site.start()
-        port: int = runner.addresses[0][1]
-        yield f"https://127.0.0.1:{port}"
+        await door.open(runner, settings.port)
+        stack.push_async_callback(door.close)
+        yield f"https://127.0.0.1:{door.port}"
 
 
 def control_loops(registry: Registry, settings: ClusterSettings) -> list[ControlLoop]:
     """Make all controllers, not yet started."""
-    owners = OwnerIndex(registry.store)
+    owners, residents = OwnerIndex(registry.store), Residents(registry.store)
     manager = EventRecorder(registry, "controllermanager")
-    scheduler_events = EventRecorder(registry, "default-scheduler")
+    scheduler_events = ScheduleRecorder(registry, "default-scheduler")
     job_events = EventRecorder(registry, "job-controller")
     node_events = EventRecorder(registry, "node-controller")
-    taint_events = EventRecorder(registry, "taint-eviction-controller")
+    taint_events = EventRecorder(registry, "taint-eviction-controller", names_only=True)
     controllers: list[tuple[Controller, EventRecorder]] = [
         (Scheduler(registry, scheduler_events), scheduler_events),
         (
@@ -114,13 +121,22 @@ def control_loops(registry: Registry, settings: ClusterSettings) -> list[Control
         (NamespaceController(registry), manager),
         (
             NodeController(
-                registry, node_events, grace_s=settings.node_grace_s, monotonic=time.monotonic
+                registry,
+                node_events,
+                residents,
+                grace_s=settings.node_grace_s,
+                monotonic=time.monotonic,
             ),
             node_events,
         ),
-        (TaintEviction(registry, taint_events), taint_events),
+        (TaintEviction(registry, taint_events, residents), taint_events),
         (
-            PodCollector(registry, quarantine_s=settings.node_grace_s, monotonic=time.monotonic),
+            PodCollector(
+                registry,
+                residents,
+                quarantine_s=settings.node_grace_s,
+                monotonic=time.monotonic,
+            ),
             manager,
         ),
         *((GarbageCollector(registry, owners, kind), manager) for kind in KINDS),

@@ -1,5 +1,6 @@
 """Errors of the API and the Status objects that carry them, worded as genuine servers do."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -107,6 +108,18 @@ def failed_precondition(kind: Kind, name: str, why: str) -> ApiError:
     return ApiError(409, "Conflict", message, {**(error.details or {}), "kind": kind.kind})
 
 
+def foreign_uid(kind: Kind, key: tuple[str, str], given: str, found: str) -> ApiError:
+    """409 for a write that means another object of the same name."""
+    path = "/".join(part for part in ("/registry", kind.storage_name, *key) if part)
+    return conflict(
+        kind,
+        key[1],
+        f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object "
+        f"meta: {found}",
+    )
+
+
 def modified(kind: Kind, name: str) -> ApiError:
     """409 for a write based on an outdated version."""
     why = (
@@ -120,7 +133,7 @@ def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Cause] = ()) -> 
     """403 by a rule of the server, not by a missing permission."""
     details = resource_details(kind, name)
     if causes:
-        details["causes"] = _causes(causes)
+        details["causes"] = causes_as_json(causes)
     return ApiError(
         403, "Forbidden", f'{kind.qualified_plural} "{name}" is forbidden: {why}', details
     )
@@ -134,19 +147,27 @@ def bad_request(message: str) -> ApiError:
 def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> ApiError:
     """422 for an object whose fields break a rule; `causes` is not empty."""
     causes = list(dict.fromkeys(causes))
-    texts = [f"{cause.field}: {cause.message}" for cause in causes]
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    text = _joined(causes)
     details: Json = {"name": name, "group": kind.group, "kind": kind.kind}
     details = {key: value for key, value in details.items() if value}
-    details["causes"] = _causes(causes)
+    details["causes"] = causes_as_json(causes)
     return ApiError(422, "Invalid", f'{kind.qualified_kind} "{name}" is invalid: {text}', details)
 
 
-def invalid_options(name: str, cause: Cause) -> ApiError:
+def invalid_options(name: str, causes: Sequence[Cause]) -> ApiError:
     """422 for options of a request, such as ListOptions."""
-    details = {"group": "meta.k8s.io", "kind": name, "causes": _causes([cause])}
-    text = f'{name}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}'
-    return ApiError(422, "Invalid", text, details)
+    details = {"group": "meta.k8s.io", "kind": name, "causes": causes_as_json(causes)}
+    return ApiError(422, "Invalid", f'{name}.meta.k8s.io "" is invalid: {_joined(causes)}', details)
+
+
+def invalid_patch(shown: str, why: str) -> ApiError:
+    """422 for a patch that leads to no object of the kind; `shown` is what was tried."""
+    cause = Cause(
+        reason="FieldValueInvalid", message=f"Invalid value: {_quoted(shown)}: {why}", field="patch"
+    )
+    return ApiError(
+        422, "Invalid", f' "" is invalid: {_joined([cause])}', {"causes": causes_as_json([cause])}
+    )
 
 
 def expired(message: str) -> ApiError:
@@ -164,7 +185,8 @@ def internal(message: str) -> ApiError:
     )
 
 
-def _causes(causes: Sequence[Cause]) -> list[Json]:
+def causes_as_json(causes: Sequence[Cause]) -> list[Json]:
+    """Give causes as `details` of a Status lists them."""
     return [
         {
             key: value
@@ -173,6 +195,15 @@ def _causes(causes: Sequence[Cause]) -> list[Json]:
         }
         for c in causes
     ]
+
+
+def _joined(causes: Sequence[Cause]) -> str:
+    texts = [f"{cause.field}: {cause.message}" for cause in causes]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def required(field: str, detail: str = "") -> Cause:
@@ -186,7 +217,11 @@ def required(field: str, detail: str = "") -> Cause:
 
 def invalid_value(field: str, value: object, detail: str) -> Cause:
     """Say that a field's value breaks a rule."""
-    shown = f'"{value}"' if isinstance(value, str) else f"{value}"
+    shown = (
+        str(value)
+        if isinstance(value, int) and not isinstance(value, bool)
+        else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    )
     return Cause(
         reason="FieldValueInvalid", message=f"Invalid value: {shown}: {detail}", field=field
     )

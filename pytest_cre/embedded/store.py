@@ -14,6 +14,7 @@ from pytest_cre.embedded.kinds import Json, Kind
 
 # Namespace (empty for cluster-wide kinds) and name.
 Key = tuple[str, str]
+_FIRST_VERSION = 100
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
@@ -99,7 +100,8 @@ class Store:
     """All objects. Not thread-safe: used from one event loop only."""
 
     def __init__(self, *, history_events: int) -> None:
-        self.version = 1
+        # As on a genuine server there is a past that nobody can ask for.
+        self.version = _FIRST_VERSION
         self._history_events = history_events
         self._records: dict[Kind, dict[Key, Record]] = {}
         self._keys: dict[Kind, list[Key]] = {}
@@ -149,7 +151,7 @@ class Store:
 
     def changes_after(self, kind: Kind, version: int) -> list[Change]:
         """Give all changes of a kind after a version; raises HistoryGoneError when some are lost."""
-        forgotten = self._forgotten.get(kind, 0)
+        forgotten = self._forgotten.get(kind, _FIRST_VERSION)
         if version < forgotten:
             raise HistoryGoneError(forgotten + 1)
         history = self._history.get(kind, deque())

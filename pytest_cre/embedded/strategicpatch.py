@@ -1,34 +1,17 @@
-"""Strategic merge patch, by the merge keys of the kinds served here.
+"""Strategic merge patch: lists are merged by the keys that their fields name, or as sets."""
 
-Lists named below are merged by a key or as sets; all other lists are replaced.
-"""
-
+from collections.abc import Callable
 from typing import Any
 
+from pytest_cre.embedded.fields import Field, merge_struct
 from pytest_cre.embedded.kinds import Json
 
-_MERGE_KEYS = {
-    "addresses": "type",
-    "conditions": "type",
-    "containers": "name",
-    "env": "name",
-    "ephemeralContainers": "name",
-    "hostAliases": "ip",
-    "imagePullSecrets": "name",
-    "initContainers": "name",
-    "ownerReferences": "uid",
-    "resourceClaims": "name",
-    "schedulingGates": "name",
-    "secrets": "name",
-    "topologySpreadConstraints": "topologyKey",
-    "volumeDevices": "devicePath",
-    "volumeMounts": "mountPath",
-    "volumes": "name",
-}
-_SETS = ("finalizers",)
+
+class MissingKeyError(ValueError):
+    """An item of a list that is merged by a key lacks that key."""
 
 
-def apply_strategic_patch(target: Json, patch: Json) -> Json:
+def apply_strategic_patch(target: Json, patch: Json, struct_name: str) -> Json:
     """Give the patched object; neither argument is changed. Raises ValueError for nonsense."""
     if patch.get("$patch") == "replace":
         return {key: value for key, value in patch.items() if key != "$patch"}
@@ -47,37 +30,41 @@ def apply_strategic_patch(target: Json, patch: Json) -> Json:
             result[name] = [item for item in result.get(name) or [] if item not in removed]
         elif value is None:
             result.pop(key, None)
-        elif isinstance(value, dict):
-            old = result.get(key)
-            result[key] = apply_strategic_patch(old if isinstance(old, dict) else {}, value)
-        elif isinstance(value, list) and key in _SETS:
-            old_items = _list(result.get(key) or [], key)
-            result[key] = old_items + [item for item in value if item not in old_items]
-        elif isinstance(value, list) and _merge_key(key, value):
-            order = patch.get(f"$setElementOrder/{key}")
-            result[key] = _merge_lists(
-                _list(result.get(key) or [], key), value, _merge_key(key, value), order
-            )
         else:
-            result[key] = value
+            field = merge_struct(struct_name, key)
+            order = patch.get(f"$setElementOrder/{key}")
+            result[key] = _merged(result.get(key), value, field, order)
     return result
 
 
-def _merge_key(field: str, items: list[Any]) -> str:
-    if field == "ports":
-        # Ports of containers and of services share a name but not a key.
-        in_containers = any(isinstance(item, dict) and "containerPort" in item for item in items)
-        return "containerPort" if in_containers else "port"
-    return _MERGE_KEYS.get(field, "")
+def _merged(old: object, value: object, field: Field | None, order: object) -> object:
+    """Give what becomes of one field that a patch names."""
+    inner = field.type if field is not None else ""
+    if isinstance(value, dict):
+        return apply_strategic_patch(old if isinstance(old, dict) else {}, value, inner)
+    if isinstance(value, list) and field is not None:
+        if field.is_set:
+            return _merge_set(_list(old or [], field.name), value, order)
+        if field.merge_key:
+            return _merge_lists(_list(old or [], field.name), value, field, order)
+    return value
 
 
-def _merge_lists(old: list[Any], patch: list[Any], merge_key: str, order: object) -> list[Any]:
+def _merge_set(old: list[Any], patch: list[Any], order: object) -> list[Any]:
+    wanted = order if isinstance(order, list) else patch
+    items = old + [item for item in patch if item not in old]
+    return _arranged(items, wanted, old, lambda item: item)
+
+
+def _merge_lists(old: list[Any], patch: list[Any], field: Field, order: object) -> list[Any]:
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return [i for i in patch if not (isinstance(i, dict) and i.get("$patch") == "replace")]
+    merge_key = field.merge_key
     result = list(old)
     for item in patch:
         if not isinstance(item, dict) or merge_key not in item:
-            raise ValueError(f"map: {item} does not contain declared merge key: {merge_key}")
+            shown = _go_map(item) if isinstance(item, dict) else item
+            raise MissingKeyError(f"map: {shown} does not contain declared merge key: {merge_key}")
         at = next(
             (
                 index
@@ -90,31 +77,41 @@ def _merge_lists(old: list[Any], patch: list[Any], merge_key: str, order: object
             if at is not None:
                 del result[at]
         elif at is None:
-            result.append(apply_strategic_patch({}, item))
+            result.append(apply_strategic_patch({}, item, field.type))
         else:
-            result[at] = apply_strategic_patch(result[at], item)
-    wanted = order if isinstance(order, list) else patch
-    return _arranged(result, _keys(wanted, merge_key), _keys(old, merge_key), merge_key)
+            result[at] = apply_strategic_patch(result[at], item, field.type)
+    return _arranged(
+        result,
+        order if isinstance(order, list) else patch,
+        old,
+        lambda item: item.get(merge_key) if isinstance(item, dict) else None,
+    )
 
 
-def _keys(items: list[Any], merge_key: str) -> dict[Any, int]:
-    keys = (item.get(merge_key) for item in items if isinstance(item, dict))
-    return {str(key): place for place, key in enumerate(keys)}
+def _go_map(item: Json) -> str:
+    return f"map[{' '.join(f'{key}:{item[key]}' for key in sorted(item))}]"
 
 
 def _arranged(
-    items: list[Any], wanted: dict[Any, int], before: dict[Any, int], merge_key: str
+    items: list[Any], wanted: list[Any], before: list[Any], key_of: Callable[[Any], Any]
 ) -> list[Any]:
     """Put the items that the patch names in its order, the others around them as they were."""
 
-    def key(item: Json) -> str:
-        return str(item.get(merge_key))
+    def places(listed: list[Any]) -> dict[str, int]:
+        return {str(key_of(item)): place for place, item in enumerate(listed)}
 
-    named = sorted((i for i in items if key(i) in wanted), key=lambda i: wanted[key(i)])
-    others = [i for i in items if key(i) not in wanted]
+    def key(item: Any) -> str:
+        return str(key_of(item))
+
+    wanted_places, places_before = places(wanted), places(before)
+    named = sorted(
+        (i for i in items if key(i) in wanted_places), key=lambda i: wanted_places[key(i)]
+    )
+    others = [i for i in items if key(i) not in wanted_places]
     result: list[Any] = []
     while named and others:
-        other_first = key(named[0]) in before and before[key(others[0])] < before[key(named[0])]
+        first, other = key(named[0]), key(others[0])
+        other_first = first in places_before and places_before[other] < places_before[first]
         result.append((others if other_first else named).pop(0))
     return [*result, *named, *others]
 

@@ -1,5 +1,7 @@
 """What is special about each kind when an object of it is created or updated."""
 
+import base64
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,6 +10,7 @@ from pytest_cre.embedded.kinds import (
     CONFIG_MAP,
     EVENT,
     JOB,
+    LEASE,
     NAMESPACE,
     NODE,
     POD,
@@ -16,36 +19,20 @@ from pytest_cre.embedded.kinds import (
     Json,
     Kind,
 )
-from pytest_cre.embedded.podrules import (
-    pod_causes,
-    pod_update_causes,
-    prepare_pod,
-    prepare_pod_status,
-)
-from pytest_cre.embedded.status import Cause, invalid_value, required
+from pytest_cre.embedded.poddefaults import prepare_pod, prepare_pod_status
+from pytest_cre.embedded.podrules import pod_causes, pod_update_causes
+from pytest_cre.embedded.status import Cause, forbidden_value, invalid_value, required
 
 _CONFIG_MAP_LIMIT_BYTES = 1024 * 1024
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _NOT_READY_TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
-_NO_NODE_INFO = dict.fromkeys(
-    (
-        "architecture",
-        "bootID",
-        "containerRuntimeVersion",
-        "kernelVersion",
-        "kubeProxyVersion",
-        "kubeletVersion",
-        "machineID",
-        "operatingSystem",
-        "osImage",
-        "systemUUID",
-    ),
-    "",
-)
-
-
 def _nothing(_obj: Json) -> None:
+    return
+
+
+def _nothing_to_create(_obj: Json, _now: str) -> None:
     return
 
 
@@ -65,7 +52,7 @@ def _no_update_causes(_new: Json, _old: Json) -> list[Cause]:
 class Strategy:
     """The places where a kind has rules of its own; objects are changed in place."""
 
-    prepare_create: Callable[[Json], None] = _nothing
+    prepare_create: Callable[[Json, str], None] = _nothing_to_create
     create_causes: Callable[[Json], list[Cause]] = _no_causes
     prepare_update: Callable[[Json, Json], None] = _nothing_to_update
     prepare_status: Callable[[Json], None] = _nothing
@@ -77,7 +64,7 @@ def strategy_of(kind: Kind) -> Strategy:
     return _STRATEGIES.get(kind, _PLAIN)
 
 
-def _prepare_namespace(namespace: Json) -> None:
+def _prepare_namespace(namespace: Json, _now: str) -> None:
     name = namespace["metadata"].get("name", "")
     labels = namespace["metadata"].setdefault("labels", {})
     labels["kubernetes.io/metadata.name"] = name
@@ -92,42 +79,35 @@ def _keep_namespace_finalizers(new: Json, old: Json) -> None:
     ]
 
 
-def _prepare_node(node: Json) -> None:
+def _prepare_node(node: Json, _now: str) -> None:
     spec = node.setdefault("spec", {})
     # A node takes no pods before its kubelet has said that it is ready.
     taints = spec.setdefault("taints", [])
     if not any(taint.get("key") == _NOT_READY_TAINT["key"] for taint in taints):
         taints.append(dict(_NOT_READY_TAINT))
     status = node.setdefault("status", {})
-    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
-    status["nodeInfo"] = {**_NO_NODE_INFO, **status.get("nodeInfo", {})}
-    _default_allocatable(node)
-
-
-def _default_allocatable(node: Json) -> None:
-    status = node["status"]
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
 
 
-def _prepare_service(service: Json) -> None:
+def _prepare_service(service: Json, _now: str) -> None:
     spec = service.setdefault("spec", {})
-    if not isinstance(spec, dict):
-        return
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")
     spec.setdefault("internalTrafficPolicy", "Cluster")
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    # Headless without a selector: whoever writes the addresses decides about their sort.
+    is_open = spec.get("clusterIP") == "None" and not spec.get("selector")
+    spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if is_open else ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if is_open else "SingleStack")
     if not spec.get("clusterIP"):
         # Any address will do: nothing listens on cluster addresses here.
         digits = int(service["metadata"]["uid"].replace("-", "")[:4], 16)
         spec["clusterIP"] = f"10.96.{digits // 256}.{digits % 254 + 1}"
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     for port in spec.get("ports") or []:
-        if isinstance(port, dict):
-            port.setdefault("protocol", "TCP")
-            port.setdefault("targetPort", port.get("port"))
+        port.setdefault("protocol", "TCP")
+        # Typed decoding writes a zero where no target is given.
+        port["targetPort"] = port.get("targetPort") or port.get("port")
     service["status"] = {"loadBalancer": {}}
 
 
@@ -144,63 +124,66 @@ def _keep_cluster_address(new: Json, old: Json) -> None:
             new["spec"][field] = old["spec"][field]
 
 
-def _prepare_secret(secret: Json) -> None:
-    import base64
-
+def _prepare_secret(secret: Json, _now: str) -> None:
     secret.setdefault("type", "Opaque")
     texts = secret.pop("stringData", None)
-    if isinstance(texts, dict):
+    if texts:
         data = secret.setdefault("data", {})
         for name, text in texts.items():
-            data[name] = base64.b64encode(str(text).encode()).decode()
+            data[name] = base64.b64encode(text.encode("utf-8", "replace")).decode()
 
 
 def _prepare_secret_update(new: Json, _old: Json) -> None:
-    _prepare_secret(new)
+    _prepare_secret(new, "")
 
 
 def _immutable_causes(new: Json, old: Json) -> list[Cause]:
     if not old.get("immutable"):
         return []
-    changed = any(new.get(field) != old.get(field) for field in ("data", "binaryData", "immutable"))
-    return (
-        [
-            Cause(
-                reason="FieldValueForbidden",
-                message="Forbidden: field is immutable when `immutable` is set",
-                field="data",
-            )
-        ]
-        if changed
-        else []
+    return [
+        forbidden_value(field, "field is immutable when `immutable` is set")
+        for field in ("immutable", "data", "binaryData")
+        if new.get(field) != old.get(field)
+    ]
+
+
+def _key_causes(obj: Json) -> list[Cause]:
+    text = (
+        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+        "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+        f"'{_CONFIG_KEY.pattern}')"
     )
+    return [
+        invalid_value(f"{field}[{key}]", key, text)
+        for field in ("data", "binaryData")
+        for key in sorted(obj.get(field) or {})
+        if not _CONFIG_KEY.fullmatch(key)
+    ]
 
 
-def _size_causes(config_map: Json) -> list[Cause]:
-    maps: list[dict[str, str]] = [config_map.get("data", {}), config_map.get("binaryData", {})]
+def _config_map_causes(config_map: Json) -> list[Cause]:
+    causes = _key_causes(config_map)
+    maps: list[dict[str, str]] = [config_map.get("data") or {}, config_map.get("binaryData") or {}]
     size_bytes = sum(len(text.encode("utf-8", "replace")) for m in maps for text in m.values())
-    if size_bytes <= _CONFIG_MAP_LIMIT_BYTES:
+    if size_bytes > _CONFIG_MAP_LIMIT_BYTES:
+        text = f"Too long: may not be more than {_CONFIG_MAP_LIMIT_BYTES} bytes"
+        causes.append(Cause(reason="FieldValueTooLong", message=text, field="[]"))
+    return causes
+
+
+def _lease_causes(lease: Json) -> list[Cause]:
+    duration_s = (lease.get("spec") or {}).get("leaseDurationSeconds")
+    if duration_s is None or duration_s > 0:
         return []
-    text = f"Too long: may not be more than {_CONFIG_MAP_LIMIT_BYTES} bytes"
-    return [Cause(reason="FieldValueTooLong", message=text, field="[]")]
+    return [invalid_value("spec.leaseDurationSeconds", duration_s, "must be greater than 0")]
 
 
 def _event_causes(event: Json) -> list[Cause]:
-    involved = event.get("involvedObject")
-    namespace = involved.get("namespace", "") if isinstance(involved, dict) else ""
+    namespace = event.get("involvedObject", {}).get("namespace", "")
     expected = namespace or "default"
     if event["metadata"].get("namespace") == expected:
         return []
     return [invalid_value("involvedObject.namespace", namespace, "does not match event.namespace")]
-
-
-def _prepare_event(event: Json) -> None:
-    event.setdefault("source", {})
-    event.setdefault("eventTime", None)
-    event.setdefault("reportingComponent", "")
-    event.setdefault("reportingInstance", "")
-    event.setdefault("firstTimestamp", None)
-    event.setdefault("lastTimestamp", None)
 
 
 _PLAIN = Strategy()
@@ -225,12 +208,16 @@ _STRATEGIES: dict[Kind, Strategy] = {
     ),
     SECRET: Strategy(
         prepare_create=_prepare_secret,
+        create_causes=_key_causes,
         prepare_update=_prepare_secret_update,
-        update_causes=_immutable_causes,
+        update_causes=lambda new, old: _immutable_causes(new, old) + _key_causes(new),
     ),
     CONFIG_MAP: Strategy(
-        create_causes=_size_causes,
-        update_causes=lambda new, old: _immutable_causes(new, old) + _size_causes(new),
+        create_causes=_config_map_causes,
+        update_causes=lambda new, old: _immutable_causes(new, old) + _config_map_causes(new),
     ),
-    EVENT: Strategy(prepare_create=_prepare_event, create_causes=_event_causes),
+    EVENT: Strategy(create_causes=_event_causes),
+    LEASE: Strategy(
+        create_causes=_lease_causes, update_causes=lambda new, _old: _lease_causes(new)
+    ),
 }

@@ -21,7 +21,7 @@ from pytest_cre.embedded.kinds import (
     Json,
     Kind,
 )
-from pytest_cre.embedded.podrules import pod_condition
+from pytest_cre.embedded.podstate import pod_condition
 from pytest_cre.embedded.podtable import pod_cells
 
 Cells = list[Any]
@@ -167,18 +167,18 @@ def _event_cells(event: Json, now: datetime) -> Cells:
         f"{component}, {host}" if host else component,
         str(event.get("message", "")).strip(),
         age_text(first, now),
-        str(max(event.get("count") or 1, series.get("count") or 1)),
+        max(event.get("count") or 1, series.get("count") or 1),
         _name(event),
     ]
 
 
 def _config_map_cells(obj: Json, now: datetime) -> Cells:
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-    return [_name(obj), str(len(data) + len(binary)), _age(obj, now)]
+    return [_name(obj), len(data) + len(binary), _age(obj, now)]
 
 
 def _secret_cells(obj: Json, now: datetime) -> Cells:
-    return [_name(obj), obj.get("type", ""), str(len(obj.get("data") or {})), _age(obj, now)]
+    return [_name(obj), obj.get("type", ""), len(obj.get("data") or {}), _age(obj, now)]
 
 
 def _service_account_cells(obj: Json, now: datetime) -> Cells:

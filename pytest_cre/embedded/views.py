@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from pytest_cre.embedded.kinds import Json, Kind
+from pytest_cre.embedded.status import bad_request
 from pytest_cre.embedded.store import Record, event_line
 from pytest_cre.embedded.tables import columns_of, row_cells
 from pytest_cre.embedded.watching import Event
@@ -94,6 +95,11 @@ def view_of(accept: str, query: Mapping[str, str]) -> View:
             continue
         if "as=Table" in parameters:
             wanted = query.get("includeObject", "")
+            if wanted not in ("", "None", "Metadata", "Object"):
+                raise bad_request(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: "
+                    f"\"{wanted}\": must be 'Metadata', 'Object', 'None', or empty"
+                )
             if wanted == "None":
                 return View(form="table", include_object="None")
             if wanted == "Object":

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from pytest_cre.simulator.apifaults import SIMULATOR_AGENT
+
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
@@ -39,7 +41,7 @@ class ApiClient:
 
     def __init__(self, server: str, *, token: str | None, ca_file: str | None) -> None:
         self._server = server.rstrip("/")
-        self._headers = {"User-Agent": "pytest-cre-simulator"}
+        self._headers = {"User-Agent": SIMULATOR_AGENT}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._ssl: ssl.SSLContext | bool = True

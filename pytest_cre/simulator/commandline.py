@@ -4,7 +4,7 @@ import argparse
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 _DURATION = re.compile(r"[0-9]+(\.[0-9]+)?[smhd]?")
@@ -87,18 +87,7 @@ def _unwrapped(launch: Launch) -> Launch | None:
 
 
 def _with(launch: Launch, argv: Sequence[str], env: Mapping[str, str]) -> Launch:
-    return Launch(
-        argv=tuple(argv),
-        env=env,
-        launcher=launch.launcher,
-        nodes=launch.nodes,
-        processes=launch.processes,
-        total_processes=launch.total_processes,
-        node_rank=launch.node_rank,
-        master=launch.master,
-        port=launch.port,
-        is_tagged=launch.is_tagged,
-    )
+    return replace(launch, argv=tuple(argv), env=env)
 
 
 def _without(launch: Launch, count: int) -> Launch:

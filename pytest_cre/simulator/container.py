@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
 from uuid import uuid4
 
 from pytest_cre.simulator.containercall import ContainerCall, Fetch, resolve_call
-from pytest_cre.simulator.faults import Subject
+from pytest_cre.simulator.faults import Action, Fault, Subject
 from pytest_cre.simulator.generators import program_for
 from pytest_cre.simulator.hardware import SimulatedNode
 from pytest_cre.simulator.logbuffer import LogBuffer
@@ -56,13 +56,18 @@ class Container:
             pod, self.spec, pod_ip=self.pod.pod_ip, host_ip=NODE_ADDRESS, fetch=fetch
         )
 
+    def holding(self, action: Action) -> Iterator[Fault]:
+        """Yield the conditions of one kind that hold for the container's run now or at its end."""
+        return iter(()) if self._run is None else self._run.holding(action)
+
     async def run_to_end(self, report: Report) -> ContainerExit:
         """Return how the container ended for good, after the restarts its pod allows."""
         policy = self.pod.pod["spec"].get("restartPolicy", "Always")
         delay_s = _RESTART_S[0]
         while True:
             ended = await self._run_once()
-            if policy == "Never" or (policy == "OnFailure" and ended.code == 0):
+            is_over = policy == "Never" or (policy == "OnFailure" and ended.code == 0)
+            if is_over and not (self._run is not None and self._run.is_to_restart):
                 return ended
             self.state.restart(_identity())
             await report()
@@ -74,18 +79,22 @@ class Container:
     def _start(self) -> None:
         if self._call is None:
             raise RuntimeError("a container is started before it was resolved")
-        self.previous_log, self.log = self.log, LogBuffer(time.time_ns)
+        world, subject = self.pod.world, self.pod.subject(self.name, " ".join(self._call.argv))
+        log = world.new_log(subject, self.state.restarts, time.time_ns)
+        self.previous_log, self.log = self.log, log
         self._run = ContainerRun(
-            world=self.pod.world,
+            world=world,
             pod=self.pod.pod,
             control=self.pod,
             node=self.pod.node,
-            subject=self.pod.subject(self.name, " ".join(self._call.argv)),
+            subject=subject,
             call=self._call,
-            log=self.log,
+            log=log,
         )
+        for fault in self._run.holding("log-size"):
+            log.rotation_bytes = fault.size_bytes
         self.state.started_at = now_text()
-        self.pod.world.runs[self._run.key] = self._run
+        world.runs[self._run.key] = self._run
         self._program = asyncio.create_task(program_for(self._run))
 
     async def _run_once(self) -> ContainerExit:
@@ -121,12 +130,20 @@ class Container:
 
     def _end(self, ended: ContainerExit) -> None:
         if self.log is not None:
+            for fault in self.holding("log-tail"):
+                self.log.write((fault.message or "RESULT 480.1").encode())
+            self.log.is_endless = next(self.holding("log-endless"), None) is not None
             self.log.close()
         is_wanted = self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         if is_wanted and ended.code and not ended.message and self.log is not None:
             message = self.log.tail(lines=_MESSAGE_LINES, limit_bytes=_MESSAGE_BYTES)
             ended = ContainerExit(code=ended.code, reason=ended.reason, message=message)
         self.state.end(ended)
+
+    def kill(self, ended: ContainerExit) -> None:
+        """End the container from outside, if it runs."""
+        if self._run is not None:
+            self._run.end(ended)
 
     async def stop(self, grace_s: float) -> None:
         """End the container as SIGTERM and then SIGKILL would."""

@@ -6,38 +6,112 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 Action = Literal[
+    "config-error",
+    "cordon",
     "crash",
+    "delete-pod",
     "evict",
+    "evict-unmarked",
+    "fail-and-delete",
+    "failed-test",
+    "flip",
     "hang",
     "image-pull-back-off",
+    "log-burst",
+    "log-endless",
+    "log-eof",
+    "log-garbage",
+    "log-line",
+    "log-lose",
+    "log-refuse",
+    "log-reset",
+    "log-rotate",
+    "log-size",
     "log-stuck",
+    "log-tail",
+    "lose-gpu",
+    "lost-gpu",
+    "no-dcgm",
+    "node-condition",
+    "preempt",
+    "reboot",
+    "refuse-admission",
+    "replace-node",
+    "restart",
+    "slow-gpu",
     "slow-link",
     "socket-fallback",
     "stop-heartbeat",
     "straggler",
+    "stuck-terminating",
     "wrong-values",
 ]
 Link = Literal["both", "network", "nvlink"]
 
-EVENTS: Mapping[str, frozenset[str]] = {
-    "crash": frozenset({"exitCode", "reason", "message"}),
-    "evict": frozenset({"message"}),
-    "hang": frozenset(),
-    "log-stuck": frozenset(),
+ON_NODES: Mapping[str, frozenset[str]] = {
+    "cordon": frozenset(),
+    "lose-gpu": frozenset({"count"}),
+    "node-condition": frozenset({"condition", "reason", "message"}),
+    "reboot": frozenset(),
+    "replace-node": frozenset(),
     "stop-heartbeat": frozenset({"seconds"}),
+}
+"""Events that befall the container's whole node, with the parameters each takes."""
+
+ON_LOGS: Mapping[str, frozenset[str]] = {
+    "log-burst": frozenset({"lines", "message"}),
+    "log-garbage": frozenset(),
+    "log-line": frozenset({"bytes"}),
+    "log-lose": frozenset(),
+    "log-rotate": frozenset(),
+    "log-stuck": frozenset(),
+}
+"""Events in the container's log, with the parameters each takes."""
+
+EVENTS: Mapping[str, frozenset[str]] = {
+    **ON_NODES,
+    **ON_LOGS,
+    "crash": frozenset({"exitCode", "reason", "message"}),
+    "delete-pod": frozenset(),
+    "evict": frozenset({"message"}),
+    "evict-unmarked": frozenset({"message"}),
+    "fail-and-delete": frozenset({"exitCode", "message"}),
+    "hang": frozenset(),
+    "preempt": frozenset({"message"}),
+    "restart": frozenset({"exitCode"}),
 }
 """Actions that happen once in a container's life, with the parameters each takes."""
 
 CONDITIONS: Mapping[str, frozenset[str]] = {
+    "config-error": frozenset({"message"}),
+    "failed-test": frozenset({"test", "gpu", "message"}),
+    "flip": frozenset({"seconds"}),
     "image-pull-back-off": frozenset({"message"}),
+    "log-endless": frozenset(),
+    "log-eof": frozenset({"reads"}),
+    "log-refuse": frozenset({"code", "reads"}),
+    "log-reset": frozenset({"reads"}),
+    "log-size": frozenset({"bytes"}),
+    "log-tail": frozenset({"message"}),
+    "lost-gpu": frozenset({"gpu"}),
+    "no-dcgm": frozenset(),
+    "refuse-admission": frozenset({"reason", "message"}),
+    "slow-gpu": frozenset({"factor", "gpu"}),
     "slow-link": frozenset({"factor", "link"}),
     "socket-fallback": frozenset(),
     "straggler": frozenset({"factor"}),
+    "stuck-terminating": frozenset({"seconds"}),
     "wrong-values": frozenset({"count"}),
 }
 """Actions that hold for a container from a moment on, with the parameters each takes."""
 
 NEEDED: Mapping[str, frozenset[str]] = {
+    "log-line": frozenset({"bytes"}),
+    "log-refuse": frozenset({"code"}),
+    "log-size": frozenset({"bytes"}),
+    "lost-gpu": frozenset({"gpu"}),
+    "node-condition": frozenset({"condition"}),
+    "slow-gpu": frozenset({"factor"}),
     "slow-link": frozenset({"factor"}),
     "straggler": frozenset({"factor"}),
 }
@@ -116,6 +190,13 @@ class Fault:
     message: str = ""
     count: int = 1
     seconds: float | None = None
+    gpu: int | None = None  # None: every one
+    test: str | None = None  # of diagnostics; None: every one
+    condition: str = ""  # of the node
+    lines: int = 500
+    size_bytes: int = 0
+    reads: int | None = None  # of the log, the first so many; None: each
+    code: int = 500
 
 
 class FaultBook:
@@ -125,6 +206,7 @@ class FaultBook:
         self._faults = tuple(faults)
         self._hit: list[set[str]] = [set() for _ in self._faults]
         self._happened: set[tuple[int, str]] = set()
+        self.hits: list[tuple[Action, Subject]] = []  # each fault and container once
 
     def holding(
         self, action: Action, subject: Subject, *, elapsed_s: float = 0.0, size_bytes: int = 0
@@ -184,4 +266,5 @@ class FaultBook:
         if fault.times is not None and len(hit) >= fault.times:
             return False
         hit.add(subject.pod_uid)
+        self.hits.append((fault.action, subject))
         return True

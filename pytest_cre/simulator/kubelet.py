@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from pytest_cre.simulator.api import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiRefusal
+from pytest_cre.simulator.faults import Fault
 from pytest_cre.simulator.hardware import SimulatedNode
 from pytest_cre.simulator.logserver import LogServer
 from pytest_cre.simulator.nodeobjects import (
@@ -19,13 +20,14 @@ from pytest_cre.simulator.nodeobjects import (
     ready_conditions,
 )
 from pytest_cre.simulator.pod import PodRun
+from pytest_cre.simulator.podstatus import condition
 from pytest_cre.simulator.world import World
 
 Json = Any
 
 _LOG = logging.getLogger(__name__)
 _CONCURRENT_CALLS = 16
-_LEASE_PERIOD_S = 10.0  # as kubelets do
+LEASE_PERIOD_S = 10.0  # as kubelets do
 _STATUS_PERIODS = 30  # leases renewed between two heartbeats in the node's status
 _TAINT_TIMEOUT_S = 30.0
 _TAINT_POLL_S = (0.05, 1.0)
@@ -36,8 +38,11 @@ _NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 class Kubelet:
     """Plays the kubelets of a scenario's nodes to one API server."""
 
-    def __init__(self, api: ApiClient, world: World) -> None:
+    def __init__(
+        self, api: ApiClient, world: World, *, lease_period_s: float = LEASE_PERIOD_S
+    ) -> None:
         self.api, self.world = api, world
+        self._lease_period_s = lease_period_s
         self.pods: dict[str, PodRun] = {}
         self._by_name: dict[tuple[str, str], PodRun] = {}
         self._server = LogServer(
@@ -48,7 +53,11 @@ class Kubelet:
         self._since = now_text()
         self._addresses = 0
         self._limit = asyncio.Semaphore(_CONCURRENT_CALLS)
+        self._boots: dict[str, str] = {}  # of the nodes that were rebooted
+        self._gpus: dict[str, int] = {}  # of the nodes that have lost some
+        self._tasks: set[asyncio.Task[None]] = set()
         world.has_service = self._has_service
+        world.hit_node = self._hit_node
 
     async def run(self, ready: asyncio.Event) -> None:
         """Register the nodes, set `ready`, and run pods until cancelled."""
@@ -83,13 +92,7 @@ class Kubelet:
     async def _register(self, node: SimulatedNode) -> None:
         body = node_object(node, self.world.scenario.limits_json)
         path = f"/api/v1/nodes/{node.name}"
-        status = node_status(
-            node,
-            port=self._server.port,
-            version=self._version,
-            boot=self._boot,
-            ready_since=self._since,
-        )
+        status = self._status(node)
         try:
             seen = await self.api.call("POST", "/api/v1/nodes", {**body, "status": status})
         except ApiRefusal as refusal:
@@ -110,6 +113,47 @@ class Kubelet:
                 raise
             await self._renew(node)
 
+    def _status(self, node: SimulatedNode) -> Json:
+        return node_status(
+            node,
+            port=self._server.port,
+            version=self._version,
+            boot=self._boots.get(node.name, self._boot),
+            ready_since=self._since,
+            gpus=self._gpus.get(node.name, node.gpus),
+        )
+
+    def _hit_node(self, name: str, fault: Fault) -> None:
+        """Let a fault befall a node, in the background."""
+        task = asyncio.create_task(self._spoil_node(self.world.nodes[name], fault))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _spoil_node(self, node: SimulatedNode, fault: Fault) -> None:
+        path = f"/api/v1/nodes/{node.name}"
+        match fault.action:
+            case "cordon":
+                await self._kindly("PATCH", path, {"spec": {"unschedulable": True}}, MERGE_PATCH)
+                return
+            case "replace-node":
+                await self._kindly("DELETE", path, {}, "application/json")
+                await self._register(node)
+                return
+            case "reboot":
+                self._boots[node.name] = uuid4().hex
+                for run in self.pods.values():
+                    if run.node is node:
+                        run.lose_containers()
+            case "lose-gpu":
+                left = self._gpus.get(node.name, node.gpus) - fault.count
+                self._gpus[node.name] = max(0, left)
+        status = self._status(node)
+        if fault.action == "node-condition":
+            words = fault.message or "reported by a planted fault"
+            found = condition(fault.condition, True, fault.reason or "Planted", words)
+            status["conditions"].append(found)
+        await self._kindly("PATCH", f"{path}/status", {"status": status}, STRATEGIC_PATCH)
+
     async def _await_schedulable(self) -> None:
         """Wait until the cluster has seen the nodes ready; without a controller it never says so."""
         delay_s, longest_s = _TAINT_POLL_S
@@ -127,7 +171,7 @@ class Kubelet:
         """Keep the nodes alive, those that are within reach."""
         rounds = 0
         while True:
-            await asyncio.sleep(_LEASE_PERIOD_S)
+            await asyncio.sleep(self._lease_period_s)
             rounds += 1
             alive = [
                 each for each in self.world.nodes.values() if not self.world.is_lost(each.name)

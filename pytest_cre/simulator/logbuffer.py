@@ -40,8 +40,10 @@ class LogBuffer:
         self, clock_ns: Callable[[], int], *, rotation_bytes: int = ROTATION_BYTES
     ) -> None:
         self.is_stuck = False  # followers get nothing more, new reads work
+        self.is_endless = False  # followers are not told of the end
+        self.requests = 0  # how often the log was asked for
+        self.rotation_bytes = rotation_bytes
         self._clock_ns = clock_ns
-        self._rotation_bytes = rotation_bytes
         self._records: list[Record] = []
         self._first = 0  # number of the oldest record kept
         self._current = 0  # number of the first record of the current file
@@ -62,6 +64,24 @@ class LogBuffer:
             self._pending[stream] = rest
             self._add(Record(now_ns, stream, piece))
         self._wake()
+
+    def rotate(self) -> None:
+        """Begin a new file; the one before stays for followers that are behind."""
+        del self._records[: self._current - self._first]
+        self._first = self._current
+        self._current = self._end
+        self._current_bytes = 0
+
+    def lose(self) -> None:
+        """Begin a new file and lose all before it, for followers too."""
+        self._first = self._current = self._end
+        self._records.clear()
+        self._current_bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """Return the size of the current file."""
+        return self._current_bytes
 
     def close(self) -> None:
         """End the log; a last line without newline stays without."""
@@ -102,13 +122,13 @@ class LogBuffer:
                 number += 1
                 if options.since_ns is not None and record.time_ns < options.since_ns:
                     continue
-                data = _stamp(record) + record.data if options.has_timestamps else record.data
+                data = rendered(record) if options.has_timestamps else record.data
                 batch.append(data)
                 size += len(data)
             if batch:
                 yield b"".join(batch)
             if number >= self._end:
-                if not options.is_following or self._is_closed:
+                if not options.is_following or (self._is_closed and not self.is_endless):
                     return
                 await self._wait()
 
@@ -128,12 +148,8 @@ class LogBuffer:
         self._add(Record(time_ns, stream, line))
 
     def _add(self, record: Record) -> None:
-        if self._current_bytes + len(record.data) > self._rotation_bytes:
-            # The file before the current one stays for followers that are behind.
-            del self._records[: self._current - self._first]
-            self._first = self._current
-            self._current = self._end
-            self._current_bytes = 0
+        if self._current_bytes + len(record.data) > self.rotation_bytes:
+            self.rotate()
         self._records.append(record)
         self._current_bytes += len(record.data)
 
@@ -153,8 +169,8 @@ def _cut(line: bytes) -> tuple[bytes, bytes]:
     return line[:RECORD_BYTES], line[RECORD_BYTES:]
 
 
-def _stamp(record: Record) -> bytes:
-    """Return time and blank before a record, as kubelets print them."""
+def rendered(record: Record) -> bytes:
+    """Return a record with its time in front, as kubelets print it."""
     seconds, rest_ns = divmod(record.time_ns, 1_000_000_000)
     moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{moment}.{rest_ns:09d}Z ".encode()
+    return f"{moment}.{rest_ns:09d}Z ".encode() + record.data

@@ -6,20 +6,24 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from pytest_cre.simulator.faults import Action, Fault
 from pytest_cre.simulator.logbuffer import LogBuffer, LogOptions
 from pytest_cre.simulator.nodeobjects import NODE_ADDRESS
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from pytest_cre.simulator.container import Container
     from pytest_cre.simulator.pod import PodRun
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 _STOP_S = 0.5
+_FEW_BYTES = 2000
 
 FindPod = Callable[[str, str], "PodRun | None"]
 IsLost = Callable[[str], bool]
@@ -82,21 +86,50 @@ class LogServer:
                 f'container "{container.name}" in pod "{pod.name}" is waiting to start: {reason}'
             )
             return web.Response(status=400, text=words)
-        return await self._send(request, log, options, pod.node.name)
+        log.requests += 1
+        if refusal := _striking(container, log, "log-refuse"):
+            words = refusal.message or "the container runtime does not answer"
+            return web.Response(status=refusal.code, text=words)
+        return await self._send(request, pod, container, log, options)
 
     async def _send(
-        self, request: "web.Request", log: LogBuffer, options: LogOptions, node: str
+        self,
+        request: "web.Request",
+        pod: "PodRun",
+        container: "Container",
+        log: LogBuffer,
+        options: LogOptions,
     ) -> "web.StreamResponse":
         from aiohttp import web
 
+        is_reset = _striking(container, log, "log-reset") is not None
+        is_cut = is_reset or _striking(container, log, "log-eof") is not None
+        left = _share(pod.uid, log) if is_cut else None
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         async for data in log.read(options):
-            if self._is_lost(node):
+            if self._is_lost(pod.node.name):
                 await asyncio.Event().wait()  # an open connection to a lost node is just silent
-            await response.write(data)
+            await response.write(data[:left])
+            left = None if left is None else max(0, left - len(data))
+            if left == 0:
+                break
+        if is_reset and request.transport is not None:
+            request.transport.abort()
         await response.write_eof()
         return response
+
+
+def _striking(container: "Container", log: LogBuffer, action: Action) -> Fault | None:
+    """Return the fault of this kind that hits this request for the log, the newest one so far."""
+    holding = container.holding(action)
+    return next((each for each in holding if not each.reads or log.requests <= each.reads), None)
+
+
+def _share(pod_uid: str, log: LogBuffer) -> int:
+    """Return after how many bytes a reading breaks off: each one elsewhere, the same in each run."""
+    digest = blake2b(f"{pod_uid}/{log.requests}".encode(), digest_size=4).digest()
+    return 1 + int.from_bytes(digest) * max(log.kept_bytes, _FEW_BYTES) // (1 << 32)
 
 
 async def _healthz(request: "web.Request") -> "web.Response":  # noqa: ARG001

@@ -58,9 +58,12 @@ def node_object(node: SimulatedNode, limits_json: str) -> Json:
 
 
 def node_status(
-    node: SimulatedNode, *, port: int, version: str, boot: str, ready_since: str
+    node: SimulatedNode, *, port: int, version: str, boot: str, ready_since: str, gpus: int
 ) -> Json:
-    """Return the status of a node that is well; `boot` differs between starts."""
+    """Return the status of a node that is well; `boot` differs between starts.
+
+    `gpus` are those that it offers of the ones that it has.
+    """
     resources = {
         "cpu": "128",
         "memory": f"{node.model.memory_gib}Gi",
@@ -72,7 +75,7 @@ def node_status(
         resources["nvidia.com/gpu"] = str(node.gpus)
     return {
         "capacity": resources,
-        "allocatable": resources,
+        "allocatable": {**resources, **({"nvidia.com/gpu": str(gpus)} if node.gpus else {})},
         "conditions": ready_conditions(ready_since),
         # API servers prefer a host name, and no simulated one can be resolved.
         "addresses": [{"type": "InternalIP", "address": NODE_ADDRESS}],

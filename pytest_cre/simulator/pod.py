@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_cre.simulator.api import STRATEGIC_PATCH, ApiClient, ApiRefusal
 from pytest_cre.simulator.container import Container
-from pytest_cre.simulator.faults import Subject
+from pytest_cre.simulator.faults import Action, Fault, Subject
 from pytest_cre.simulator.hardware import SimulatedNode
 from pytest_cre.simulator.nodeobjects import now_text
 from pytest_cre.simulator.podstart import Tell, pull_images, resolve_containers
@@ -51,7 +51,8 @@ class PodRun:
         self._started_at: str | None = None
         self._is_initialized = not self.init_containers
         self._stop = asyncio.Event()
-        self._eviction: str | None = None
+        self._eviction: tuple[str, str] | None = None  # message, and what marks it
+        self._deletion: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -86,10 +87,19 @@ class PodRun:
         if self._task is not None:
             await asyncio.wait((self._task,))
 
-    def evict(self, message: str) -> None:
-        """End the pod as evicted by its node."""
-        self._eviction = message
+    def evict(self, message: str, *, mark: str = "TerminationByKubelet") -> None:
+        """End the pod as evicted; `mark` is the reason of its condition DisruptionTarget, if any."""
+        self._eviction = (message, mark)
         self._stop.set()
+
+    def delete(self, mark: str = "") -> None:
+        """Have the pod deleted, as somebody with a client does; `mark` as in `evict`."""
+        self._deletion = asyncio.create_task(self._delete(mark))
+
+    def lose_containers(self) -> None:
+        """End every container at once: the node has started anew."""
+        for container in self.containers:
+            container.kill(ContainerExit(code=SIGKILL_EXIT, reason="ContainerStatusUnknown"))
 
     # Life
 
@@ -109,11 +119,20 @@ class PodRun:
         self.update(self.pod)
         status = self.pod.get("status") or {}
         if status.get("phase") not in _FINISHED:
-            if status.get("startTime"):
+            refusal = self._holding("refuse-admission")
+            if refusal is not None:
+                reason = refusal.reason or "UnexpectedAdmissionError"
+                words = refusal.message or (
+                    "Allocate failed due to no healthy devices present; cannot allocate "
+                    "unhealthy devices nvidia.com/gpu, which is unexpected"
+                )
+                await self.report("Failed", reason=reason, message=words, is_bare=True)
+            elif status.get("startTime"):
                 # It was started by a kubelet that is no more; its containers are lost with it.
                 await self._report_lost()
             else:
                 await self._run_until_stopped()
+                await self._flip()
         await self._stop.wait()
         if self.pod["metadata"].get("deletionTimestamp"):
             await self._let_go()
@@ -194,11 +213,10 @@ class PodRun:
             )
             await self.report("Succeeded" if is_well else "Failed")
             return
-        await self.tell(self.pod, "Warning", "Evicted", self._eviction)
-        disrupted = condition("DisruptionTarget", True, "TerminationByKubelet", self._eviction)
-        await self.report(
-            "Failed", conditions=(disrupted,), reason="Evicted", message=self._eviction
-        )
+        message, mark = self._eviction
+        await self.tell(self.pod, "Warning", "Evicted", message)
+        disrupted = (condition("DisruptionTarget", True, mark, message),) if mark else ()
+        await self.report("Failed", conditions=disrupted, reason="Evicted", message=message)
         self._stop.clear()
         if self.pod["metadata"].get("deletionTimestamp"):
             self._stop.set()
@@ -210,8 +228,38 @@ class PodRun:
         self._is_initialized = True
         await self.report("Failed")
 
+    async def _flip(self) -> None:
+        """Turn a pod that succeeded into one that was not admitted, as kubelets that restart do."""
+        fault = self._holding("flip") if self._phase == "Succeeded" else None
+        if fault is not None:
+            await asyncio.sleep(fault.seconds or 0.0)
+            words = "Allocate failed due to no healthy devices present"
+            await self.report("Failed", reason="UnexpectedAdmissionError", message=words)
+
+    async def _delete(self, mark: str) -> None:
+        with contextlib.suppress(ApiRefusal):
+            if mark:
+                words = "Pod was preempted to accommodate a higher priority pod"
+                status = {"conditions": [condition("DisruptionTarget", True, mark, words)]}
+                await self.api.call(
+                    "PATCH", f"{self.path}/status", {"status": status}, content_type=STRATEGIC_PATCH
+                )
+            body = {"gracePeriodSeconds": 1, "preconditions": {"uid": self.uid}}
+            await self.api.call("DELETE", self.path, body)
+
+    def _holding(self, action: Action) -> Fault | None:
+        """Return the fault of this kind that lies on the pod."""
+        names = [each.name for each in self.containers]
+        subject = self.subject(names[0] if names else "")
+        return next(self.world.faults.holding(action, subject), None)
+
     async def _let_go(self) -> None:
         await self._while_reachable()
+        if (fault := self._holding("stuck-terminating")) is not None:
+            if fault.seconds is None:
+                await asyncio.Event().wait()
+            else:
+                await asyncio.sleep(fault.seconds)
         body = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}
         with contextlib.suppress(ApiRefusal):
             await self.api.call("DELETE", self.path, body)
@@ -225,8 +273,12 @@ class PodRun:
         conditions: tuple[Json, ...] = (),
         reason: str = "",
         message: str = "",
+        is_bare: bool = False,
     ) -> None:
-        """Write the pod's status as it is now, once its node is within reach."""
+        """Write the pod's status as it is now, once its node is within reach.
+
+        `is_bare`: no container was ever made, so none is told of.
+        """
         self._phase = phase or self._phase
         await self._while_reachable()
         status = pod_status(
@@ -240,6 +292,8 @@ class PodRun:
             reason=reason,
             message=message,
         )
+        if is_bare:
+            del status["containerStatuses"]
         patch = {"metadata": {"uid": self.uid}, "status": status}
         await self.api.call("PATCH", f"{self.path}/status", patch, content_type=STRATEGIC_PATCH)
 

@@ -63,6 +63,13 @@ async def _missing_images(pod: StartingPod) -> Sequence[Container]:
     return missing
 
 
+def _check_config(pod: StartingPod, container: Container) -> None:
+    fault = next(pod.world.faults.holding("config-error", pod.subject(container.name)), None)
+    if fault is not None:
+        words = fault.message or 'configmap "settings" not found'
+        raise ConfigProblem("CreateContainerConfigError", words)
+
+
 async def resolve_containers(pod: StartingPod) -> None:
     """Read what the containers refer to; what is missing may still come."""
 
@@ -78,6 +85,7 @@ async def resolve_containers(pod: StartingPod) -> None:
         delay_s = _CONFIG_RETRY_S[0]
         while True:
             try:
+                _check_config(pod, container)
                 await container.resolve(pod.pod, fetch)
                 break
             except ConfigProblem as problem:

@@ -19,13 +19,20 @@ async def run_simulator(
     scenario: str,
     seed: int | None,
     ready: asyncio.Event,
+    has_api_faults: bool = False,
 ) -> None:
     """Play a scenario's nodes until cancelled; `ready` is set once all of them are Ready.
 
     `scenario` is a shipped name or the path of a YAML file, `seed` stands above the scenario's own.
-    Raises `ValueError` in one line for a scenario that is unknown or wrong, before anything starts.
+    `has_api_faults`: the API server plays the scenario's `apiFaults`, which none but the embedded
+    one can. Raises `ValueError` in one line for a scenario that is unknown or wrong, before anything
+    starts.
     """
     loaded = load_scenario(scenario)
+    if loaded.api_faults and not has_api_faults:
+        raise ValueError(
+            f"scenario {scenario!r} has apiFaults, which only the embedded cluster can play"
+        )
     from pytest_cre.simulator.api import ApiClient
     from pytest_cre.simulator.kubelet import Kubelet
     from pytest_cre.simulator.world import World

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_cre.formats.yaml import YamlDocument, YamlProblem, parse_yaml, validate
+from pytest_cre.simulator.apifaults import ApiFault
 from pytest_cre.simulator.faults import After, Fault, Match
 from pytest_cre.simulator.hardware import MODELS, GpuModel, SimulatedNode
 from pytest_cre.simulator.recordings import Recording, load_recording
@@ -47,6 +48,7 @@ class Scenario:
     seed: int
     nodes: tuple[SimulatedNode, ...]
     faults: tuple[Fault, ...] = ()
+    api_faults: tuple[ApiFault, ...] = ()
     limits_json: str = "[]"
     recordings: tuple[RecordingRule, ...] = ()
     processes: tuple[ProcessRule, ...] = ()
@@ -144,6 +146,7 @@ class _Builder:
             seed=0 if seed is None else seed,
             nodes=self.nodes(),
             faults=(*self.links(), *(_fault(each) for each in self.all_of("faults"))),
+            api_faults=tuple(each.fault() for each in self.all_of("api_faults")),
             limits_json=self.limits_json(),
             recordings=tuple(self.recordings()),
             processes=tuple(
@@ -172,7 +175,7 @@ class _Builder:
                 if name in models:
                     models[name] = replace(models[name], **given)
                     continue
-                needed = {field.name for field in fields(GpuModel)} - {"noise_ratio"}
+                needed = {field.name for field in fields(GpuModel)} - {"noise_ratio", "gemm_tflops"}
                 if missing := sorted(needed - given.keys()):
                     raise layer.refuse(
                         f"new GPU model {name!r} needs {_camel(missing[0])} too", "hardware", name
@@ -247,7 +250,9 @@ def _match(form: MatchDocument) -> Match:
 
 
 def _fault(form: FaultDocument) -> Fault:
-    given = form.model_dump(exclude_none=True, exclude={"match", "after"})
+    given = form.model_dump(exclude_none=True, exclude={"match", "after", "bytes"})
+    if form.bytes is not None:
+        given["size_bytes"] = form.bytes
     after = form.after
     return Fault(
         match=_match(form.match),

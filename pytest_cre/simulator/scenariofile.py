@@ -3,27 +3,31 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, Field, model_validator
 
-from pytest_cre.formats.duration import parse_duration
-from pytest_cre.formats.quantity import parse_message_bytes
+from pytest_cre.simulator.apifaultfile import ApiFaultDocument
 from pytest_cre.simulator.faults import CONDITIONS, EVENTS, NEEDED, Action, Link
+from pytest_cre.simulator.forms import (
+    Bytes,
+    Count,
+    Document,
+    Positive,
+    Seconds,
+    Text,
+    check_parameters,
+    given_keys,
+)
 
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-_UNITS = {"busbw": "GB/s", "goodput": "ratio", "step_time": "s", "tflops_per_gpu": "TFLOP/s"}
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    return parse_duration(str(value))
-
-
-def _bytes(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError("must be a size such as 8, 512M or 16G")
-    return parse_message_bytes(value)
+_UNITS = {
+    "busbw": "GB/s",
+    "goodput": "ratio",
+    "step_time": "s",
+    "tflops_per_gpu": "TFLOP/s",
+    "gemm_tflops": "TFLOP/s",
+    "gemm_spread": "ratio",
+    "dcgm_failed_tests": "count",
+}
 
 
 def _node_pattern(value: object) -> str:
@@ -35,20 +39,7 @@ def _node_pattern(value: object) -> str:
     return text
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0, allow_inf_nan=False)]
-Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NodePattern = Annotated[str, BeforeValidator(_node_pattern)]
-Text = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1, le=100_000)]
-
-
-class Document(BaseModel):
-    """Strict: unknown keys are mistakes; keys are written in camelCase."""
-
-    model_config = ConfigDict(
-        extra="forbid", alias_generator=to_camel, populate_by_name=False, strict=False, frozen=True
-    )
 
 
 class TaintDocument(Document):
@@ -67,8 +58,8 @@ class NodesDocument(Document):
     gpu: Text
     gpus_per_node: Annotated[int, Field(ge=0, le=64)] | None = None
     rack: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$")] | None = None
-    labels: dict[str, str] = {}
-    taints: list[TaintDocument] = []
+    labels: dict[str, str] = Field(default_factory=dict)
+    taints: list[TaintDocument] = Field(default_factory=list)
     unschedulable: bool = False
 
     @model_validator(mode="after")
@@ -93,6 +84,7 @@ class HardwareDocument(Document):
     tflops_per_gpu: Positive | None = None
     step_time_s: Annotated[Positive, Field(le=3600)] | None = None
     noise_ratio: Annotated[float, Field(ge=0, le=0.2)] | None = None
+    gemm_tflops: Positive | None = None
 
 
 class MatchDocument(Document):
@@ -101,7 +93,7 @@ class MatchDocument(Document):
     node: str | None = None
     pod: str | None = None
     namespace: str | None = None
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
     entry: str | None = None
     container: str | None = None
     command: str | None = None
@@ -131,7 +123,7 @@ class AfterDocument(Document):
 
 
 class FaultDocument(Document):
-    """One fault; which of the last seven keys it takes depends on its action."""
+    """One fault; which of the last keys it takes depends on its action."""
 
     match: MatchDocument = MatchDocument()
     after: AfterDocument | None = None
@@ -139,26 +131,35 @@ class FaultDocument(Document):
     times: Count | None = None
     factor: Positive | None = None
     link: Link | None = None
-    exit_code: Annotated[int, Field(ge=1, le=255)] | None = None
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
     reason: Text | None = None
     message: Text | None = None
     count: Count | None = None
     seconds: Seconds | None = None
+    gpu: Annotated[int, Field(ge=0, le=1023)] | None = None
+    test: Text | None = None
+    condition: Annotated[str, Field(pattern=r"^[A-Za-z][-A-Za-z0-9_./]{0,62}$")] | None = None
+    lines: Count | None = None
+    bytes: Annotated[Bytes, Field(le=64 << 20)] | None = None
+    reads: Count | None = None
+    code: Annotated[int, Field(ge=400, le=599)] | None = None
 
     @model_validator(mode="after")
     def _fitting(self) -> "FaultDocument":
         taken = {**EVENTS, **CONDITIONS}[self.action]
-        parameters = ("factor", "link", "exit_code", "reason", "message", "count", "seconds")
-        given = {to_camel(name) for name in parameters if getattr(self, name) is not None}
-        if given - taken:
-            choices = ", ".join(sorted(taken)) or "none"
-            raise ValueError(
-                f"{self.action} does not take {min(given - taken)}; choices: {choices}"
-            )
-        if missing := NEEDED.get(self.action, frozenset()) - given:
-            raise ValueError(f"{self.action} needs {min(missing)}")
-        if self.action == "slow-link" and self.factor is not None and self.factor > 1:
-            raise ValueError("factor of slow-link must be at most 1: 0.6 is 60 % of the speed")
+        parameters = (
+            *("factor", "link", "exit_code", "reason", "message", "count", "seconds"),
+            *("gpu", "test", "condition", "lines", "bytes", "reads", "code"),
+        )
+        check_parameters(
+            self.action,
+            given_keys(self, parameters),
+            taken=taken,
+            needed=NEEDED.get(self.action, frozenset()),
+        )
+        is_slow = self.action in ("slow-link", "slow-gpu")
+        if is_slow and self.factor is not None and self.factor > 1:
+            raise ValueError(f"factor of {self.action} must be at most 1: 0.6 is 60 % of the speed")
         if self.action == "straggler" and self.factor is not None and self.factor < 1:
             raise ValueError("factor of straggler must be at least 1: 2 takes twice as long")
         if self.action in CONDITIONS and self.after is not None:
@@ -171,8 +172,16 @@ class FaultDocument(Document):
 class LimitDocument(Document):
     """A limit for the scenario's own hardware."""
 
-    metric: Literal["busbw", "goodput", "step_time", "tflops_per_gpu"]
-    operator: Literal[">=", "<="]
+    metric: Literal[
+        "busbw",
+        "goodput",
+        "step_time",
+        "tflops_per_gpu",
+        "gemm_tflops",
+        "gemm_spread",
+        "dcgm_failed_tests",
+    ]
+    operator: Literal[">=", "<=", ">", "<"]
     value: Positive
     unit: str
     entry: Text
@@ -225,12 +234,13 @@ class ScenarioDocument(Document):
     pod_start_time: Seconds | None = None
     rendezvous_timeout: Seconds | None = None
     nodes: Annotated[list[NodesDocument], Field(min_length=1)] | None = None
-    hardware: dict[str, HardwareDocument] = {}
-    links: list[LinkDocument] = []
-    faults: list[FaultDocument] = []
+    hardware: dict[str, HardwareDocument] = Field(default_factory=dict)
+    links: list[LinkDocument] = Field(default_factory=list)
+    faults: list[FaultDocument] = Field(default_factory=list)
+    api_faults: list[ApiFaultDocument] = Field(default_factory=list)
     limits: list[LimitDocument] | None = None
-    recordings: list[RecordingDocument] = []
-    processes: list[ProcessDocument] = []
+    recordings: list[RecordingDocument] = Field(default_factory=list)
+    processes: list[ProcessDocument] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_cre.simulator.containercall import ContainerCall
-from pytest_cre.simulator.faults import Fault, FaultBook, Subject
+from pytest_cre.simulator.faults import Action, Fault, FaultBook, Subject
 from pytest_cre.simulator.hardware import Participant, SimulatedNode
 from pytest_cre.simulator.logbuffer import LogBuffer, Stream
 from pytest_cre.simulator.podstatus import SIGKILL_EXIT, ContainerExit
@@ -21,8 +22,11 @@ Json = Any
 class PodControl(Protocol):
     """What a container can bring about in its pod."""
 
-    def evict(self, message: str) -> None:
-        """End the pod as evicted by its node."""
+    def evict(self, message: str, *, mark: str = "TerminationByKubelet") -> None:
+        """End the pod as evicted; `mark` is the reason of its condition DisruptionTarget, if any."""
+
+    def delete(self, mark: str = "") -> None:
+        """Have the pod deleted, as somebody with a client does; `mark` as in `evict`."""
 
 
 class World:
@@ -39,6 +43,8 @@ class World:
         self.replayed: dict[str, int] = {}  # exit codes of recordings by their key
         self.ports: dict[str, int] = {}  # local ports that stand for those of process containers
         self.has_service: Callable[[str, str], Awaitable[bool]] = _no_service
+        self.hit_node: Callable[[str, Fault], None] = lambda name, fault: None  # noqa: ARG005
+        self.new_log: Callable[[Subject, int, Callable[[], int]], LogBuffer] = _new_log
         self._lost: dict[str, float] = {}  # nodes out of reach, until when
 
     def lose_node(self, name: str, seconds: float | None) -> None:
@@ -64,6 +70,10 @@ async def _no_service(namespace: str, name: str) -> bool:  # noqa: ARG001
     return False
 
 
+def _new_log(subject: Subject, restarts: int, clock_ns: Callable[[], int]) -> LogBuffer:  # noqa: ARG001
+    return LogBuffer(clock_ns)
+
+
 class ContainerRun:
     """One run of one container: what its program reads and writes."""
 
@@ -86,6 +96,8 @@ class ContainerRun:
         self.owner_uid: str = next((each["uid"] for each in owners), subject.pod_uid)
         self.labels: Mapping[str, str] = pod["metadata"].get("labels") or {}
         self.is_hung = False
+        self.is_to_restart = False  # whatever its pod's policy says
+        self.launcher: ContainerRun | None = None  # whose ranks run here, started by mpirun
         self.ended = asyncio.Event()
         self.ending: asyncio.Future[ContainerExit] = asyncio.get_running_loop().create_future()
         self._started_s = time.monotonic()
@@ -138,9 +150,17 @@ class ContainerRun:
     @property
     def is_on_sockets(self) -> bool:
         """Return whether the node's fast network is not found by programs."""
+        return next(self.holding("socket-fallback"), None) is not None
+
+    def holding(self, action: Action) -> Iterator[Fault]:
+        """Yield the conditions of one kind that hold now."""
         elapsed_s = time.monotonic() - self._started_s
-        holding = self.world.faults.holding("socket-fallback", self.subject, elapsed_s=elapsed_s)
-        return next(holding, None) is not None
+        return self.world.faults.holding(action, self.subject, elapsed_s=elapsed_s)
+
+    def gpu_factor(self, gpu: int) -> float:
+        """Return the speed of one GPU: 1 is healthy, 0.5 half of it."""
+        factors = [fault.factor for fault in self.holding("slow-gpu") if fault.gpu in (None, gpu)]
+        return prod(factors)
 
     def wrong_values(self, size_bytes: int) -> int:
         """Return how many elements of a message come out wrong."""
@@ -157,6 +177,17 @@ def apply_fault(run: ContainerRun, fault: Fault) -> None:
 
 
 def _crash(run: ContainerRun, fault: Fault) -> None:
+    if run.launcher is not None:
+        # A rank dies, not the SSH server that started it; mpirun ends with it.
+        run.launcher.write(
+            (fault.message or f"{run.host_name}: CUDA error: unspecified launch failure")
+            + "\nmpirun detected that one or more processes exited with non-zero status, thus "
+            f"causing the job to be terminated.\n  Node: {run.host_name}\n"
+            f"  Exit code:    {fault.exit_code}",
+            "stderr",
+        )
+        run.launcher.end(ContainerExit(code=fault.exit_code))
+        return
     reason = fault.reason or ("OOMKilled" if fault.exit_code == SIGKILL_EXIT else "")
     if fault.exit_code != SIGKILL_EXIT or fault.message:
         run.write(fault.message or "RuntimeError: CUDA error: unspecified launch failure", "stderr")
@@ -171,6 +202,32 @@ def _evict(run: ContainerRun, fault: Fault) -> None:
     run.control.evict(fault.message or "The node was low on resource: memory.")
 
 
+def _evict_unmarked(run: ContainerRun, fault: Fault) -> None:
+    run.control.evict(fault.message or "The node was low on resource: memory.", mark="")
+
+
+def _preempt(run: ContainerRun, fault: Fault) -> None:  # noqa: ARG001
+    run.control.delete("PreemptionByScheduler")
+
+
+def _delete_pod(run: ContainerRun, fault: Fault) -> None:  # noqa: ARG001
+    run.control.delete()
+
+
+def _fail_and_delete(run: ContainerRun, fault: Fault) -> None:
+    run.control.delete()
+    _crash(run, fault)
+
+
+def _restart(run: ContainerRun, fault: Fault) -> None:
+    run.is_to_restart = True
+    run.end(ContainerExit(code=fault.exit_code))
+
+
+def _hit_node(run: ContainerRun, fault: Fault) -> None:
+    run.world.hit_node(run.node.name, fault)
+
+
 def _stop_heartbeat(run: ContainerRun, fault: Fault) -> None:
     run.world.lose_node(run.node.name, fault.seconds)
 
@@ -179,10 +236,46 @@ def _stick_log(run: ContainerRun, fault: Fault) -> None:  # noqa: ARG001
     run.log.is_stuck = True
 
 
+def _rotate_log(run: ContainerRun, fault: Fault) -> None:  # noqa: ARG001
+    run.log.rotate()
+
+
+def _lose_log(run: ContainerRun, fault: Fault) -> None:  # noqa: ARG001
+    run.log.lose()
+
+
+def _burst(run: ContainerRun, fault: Fault) -> None:
+    """Write many lines at once: alike, and of the same time."""
+    line = fault.message or "again and again"
+    run.log.write(f"{line}\n".encode() * fault.lines)
+
+
+def _long_line(run: ContainerRun, fault: Fault) -> None:
+    run.log.write(b"x" * fault.size_bytes + b"\n")
+
+
+def _garbage(run: ContainerRun, fault: Fault) -> None:  # noqa: ARG001
+    run.log.write(_GARBAGE)
+
+
+# A byte of Latin-1, half a character, NUL, a lone surrogate, colours, a progress bar.
+_GARBAGE = b"caf\xe9 \xe2\x82 \x00 \xed\xa0\x80 \x1b[31mred\x1b[0m 10%\r 20%\r100%\n"
+
 _EFFECTS: Mapping[str, Callable[[ContainerRun, Fault], None]] = {
+    **dict.fromkeys(("cordon", "lose-gpu", "node-condition", "reboot", "replace-node"), _hit_node),
     "crash": _crash,
-    "hang": _hang,
+    "delete-pod": _delete_pod,
     "evict": _evict,
-    "stop-heartbeat": _stop_heartbeat,
+    "evict-unmarked": _evict_unmarked,
+    "fail-and-delete": _fail_and_delete,
+    "hang": _hang,
+    "log-burst": _burst,
+    "log-garbage": _garbage,
+    "log-line": _long_line,
+    "log-lose": _lose_log,
+    "log-rotate": _rotate_log,
     "log-stuck": _stick_log,
+    "preempt": _preempt,
+    "restart": _restart,
+    "stop-heartbeat": _stop_heartbeat,
 }

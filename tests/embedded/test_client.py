@@ -21,7 +21,9 @@ def jobs(client):
 
 def job(name):
     containers = [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 8}}}]
-    spec = {"restartPolicy": "Never", "containers": containers, "someNewField": 1}
+    # The last field is newer than some of the clients.
+    group = {"podGroupName": "g"}
+    spec = {"restartPolicy": "Never", "containers": containers, "schedulingGroup": group}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -32,7 +34,7 @@ def job(name):
 
 def test_job_goes_through_the_custom_objects_api(jobs):
     made = jobs.create_namespaced_custom_object(*GROUP, "default", "jobs", job("a"))
-    assert made["spec"]["template"]["spec"]["someNewField"] == 1
+    assert made["spec"]["template"]["spec"]["schedulingGroup"] == {"podGroupName": "g"}
     read = jobs.get_namespaced_custom_object(*GROUP, "default", "jobs", "a")
     assert read["metadata"]["uid"] == made["metadata"]["uid"]
     listed = jobs.list_namespaced_custom_object(*GROUP, "default", "jobs")

@@ -206,9 +206,12 @@ def test_namespace_that_is_going_takes_nothing_new_and_says_what_it_waits_for(cl
         "message": f"namespace {name} is being terminated",
     }
     waiting = cluster.until(namespace, lambda a: a.body["status"]["conditions"])
-    message = waiting["status"]["conditions"][0]["message"]
-    assert message == "Some resources are remaining: configmaps has 1 resource instances"
-    assert cluster("DELETE", namespace).code == 409
+    messages = {c["type"]: c["message"] for c in waiting["status"]["conditions"]}
+    assert messages["NamespaceContentRemaining"] == (
+        "Some resources are remaining: configmaps. has 1 resource instances"
+    )
+    assert messages["NamespaceFinalizersRemaining"].endswith("test/hold in 1 resource instances")
+    assert cluster("DELETE", namespace).code == 200
     cluster.patch(f"{namespace}/configmaps/a", {"metadata": {"finalizers": None}})
     cluster.gone(namespace)
 
@@ -219,6 +222,39 @@ def test_namespace_with_a_finalizer_of_its_own_goes_with_the_finalizer(cluster):
         "/api/v1/namespaces", {"metadata": {"name": "held", "finalizers": ["test/hold"]}}
     )
     cluster("DELETE", path)
-    cluster.until(path, lambda a: a.body["spec"]["finalizers"] == [])
+    cluster.until(path, lambda a: a.body["spec"] == {})
     cluster.patch(path, {"metadata": {"finalizers": None}})
     cluster.gone(path)
+
+
+def test_namespace_of_the_servers_own_comes_back_when_deleted(cluster):
+    path = "/api/v1/namespaces/kube-node-lease"
+    uid = cluster.get(path)["metadata"]["uid"]
+    cluster("DELETE", path)
+    cluster.until(path, lambda a: a.body["metadata"]["uid"] != uid)
+
+
+def test_reference_to_a_lost_owner_goes_while_another_owner_lives(cluster, namespace):
+    owners = [config_map(cluster, namespace, name) for name in ("one", "two")]
+    references = [
+        {"apiVersion": "v1", "kind": "ConfigMap", **{k: o["metadata"][k] for k in ("name", "uid")}}
+        for o in owners
+    ]
+    config_map(cluster, namespace, "owned", ownerReferences=references)
+    cluster("DELETE", f"{namespace}/configmaps/one")
+    path = f"{namespace}/configmaps/owned"
+    cluster.until(path, lambda a: a.body["metadata"]["ownerReferences"] == references[1:])
+
+
+def test_foreground_deletion_waits_for_what_blocks_it_though_other_things_go(cluster, namespace):
+    owner = config_map(cluster, namespace, "owner")
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
+    reference["uid"] = owner["metadata"]["uid"]
+    blocking = {**reference, "blockOwnerDeletion": True}
+    config_map(cluster, namespace, "held", finalizers=["test/hold"], ownerReferences=[blocking])
+    config_map(cluster, namespace, "loose", ownerReferences=[reference])
+    cluster("DELETE", f"{namespace}/configmaps/owner", {"propagationPolicy": "Foreground"})
+    cluster.gone(f"{namespace}/configmaps/loose")
+    assert cluster("GET", f"{namespace}/configmaps/owner").code == 200
+    cluster.patch(f"{namespace}/configmaps/held", {"metadata": {"finalizers": None}})
+    cluster.gone(f"{namespace}/configmaps/owner")

@@ -23,6 +23,7 @@ from pytest_cre.embedded.kinds import (
     POD,
 )
 from pytest_cre.embedded.paths import parse_path
+from pytest_cre.embedded.protobuf import ProtobufError, read_envelope, read_message
 from pytest_cre.embedded.queue import ControlLoop
 from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.server import ClusterSettings, control_loops
@@ -153,9 +154,13 @@ class Plant:
         ]
         for controller in self.controllers:
             controller.start(functools.partial(self._mark, controller))
-        self.registry.create(NAMESPACE, "", {"metadata": {"name": "default"}})
-        node = copy.deepcopy(OBJECTS[NODE])
-        self.registry.create(NODE, "", {**node, "metadata": {"name": "good"}})
+        self.create(NAMESPACE, "", {"metadata": {"name": "default"}})
+        self.create(NODE, "", {**OBJECTS[NODE], "metadata": {"name": "good"}})
+
+    def create(self, kind, namespace, obj):
+        """Create an object as the HTTP front does, from a client's text."""
+        body = bodies.parse_object(json.dumps(obj).encode(), "", kind, "Warn")
+        return self.registry.create(kind, namespace, body.obj)
 
     def _mark(self, controller, key, **_when):
         self.dirty[controller, key] = None
@@ -176,18 +181,19 @@ def test_object_of_any_shape_is_refused_or_harms_no_controller_and_no_table(data
     kind = data.draw(st.sampled_from(list(OBJECTS)))
     namespace = "default" if kind.namespaced else ""
     try:
-        plant.registry.create(kind, namespace, spoilt(data.draw, OBJECTS[kind]))
+        plant.create(kind, namespace, spoilt(data.draw, OBJECTS[kind]))
     except ApiError:
         return
     plant.settle()
     for record in plant.store.records(kind):
         assert len(row_cells(kind, record.obj, datetime.now(UTC))) == len(columns_of(kind))
         if kind is POD:
-            status = {"status": spoilt(data.draw, STATUS)}
+            patch = json.dumps({"status": spoilt(data.draw, STATUS)}).encode()
             with contextlib.suppress(ApiError):
-                plant.registry.update(
-                    POD, *record.key, {**record.copy(), **status}, subresource="status"
+                body = bodies.apply_patch(
+                    record.copy(), patch, bodies.STRATEGIC_PATCH, POD, "Ignore"
                 )
+                plant.registry.update(POD, *record.key, body.obj, subresource="status")
             row_cells(kind, plant.store.get(kind, record.key).obj, datetime.now(UTC))
     plant.settle()
     for record in plant.store.records(kind):
@@ -202,17 +208,28 @@ def test_object_of_any_shape_is_refused_or_harms_no_controller_and_no_table(data
 )
 def test_patch_of_any_bytes_is_applied_or_refused(data, content_type):
     with contextlib.suppress(ApiError):
-        result = bodies.apply_patch({"metadata": {"name": "x"}}, data, content_type)
-        assert isinstance(result, dict)
+        target = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "x"}}
+        body = bodies.apply_patch(target, data, content_type, POD, "Strict")
+        assert isinstance(body.obj, dict)
 
 
 @settings(max_examples=150, deadline=None)
 @given(values, st.sampled_from([bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.STRATEGIC_PATCH]))
 def test_patch_of_any_json_is_applied_or_refused(patch, content_type):
-    before = copy.deepcopy(OBJECTS[POD])
+    target = {"kind": "Pod", "apiVersion": "v1", **OBJECTS[POD]}
+    before = copy.deepcopy(target)
     with contextlib.suppress(ApiError):
-        bodies.apply_patch(before, json.dumps(patch).encode(), content_type)
-    assert before == OBJECTS[POD]
+        bodies.apply_patch(before, json.dumps(patch).encode(), content_type, POD, "Warn")
+    assert before == target
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60), st.sampled_from(["Pod", "Job", "ConfigMap", "DeleteOptions"]))
+def test_protobuf_of_any_bytes_is_read_or_refused(data, name):
+    with contextlib.suppress(ProtobufError):
+        assert isinstance(read_message(name, data), dict)
+    with contextlib.suppress(ProtobufError):
+        read_envelope(b"k8s\0" + data)
 
 
 @given(st.text(alphabet="/apisv1batcnmed.-%\0", max_size=60))

@@ -92,7 +92,12 @@ def test_field_selectors_of_events_choose_by_the_object_involved(cluster, namesp
 
 def test_field_selector_on_another_field_is_400(cluster, maps):
     answer = cluster("GET", f"{maps}?fieldSelector=data.x%3D1")
-    assert (answer.code, answer.body["message"]) == (400, "field label not supported: data.x")
+    assert (answer.code, answer.body["message"]) == (
+        400,
+        '"data.x" is not a known field selector: only "metadata.name", "metadata.namespace"',
+    )
+    answer = cluster("GET", f"{maps.replace('configmaps', 'pods')}?fieldSelector=spec.x%3D1")
+    assert (answer.code, answer.body["message"]) == (400, "field label not supported: spec.x")
 
 
 def test_pages_together_are_the_list_at_the_first_pages_moment(cluster, maps):

@@ -47,7 +47,7 @@ def test_log_options_reach_the_kubelet(cluster, pod, kubelet):
         "previous": "true",
         "tailLines": "5",
         "limitBytes": "100",
-        "sinceTime": "2026-01-01T00:00:00.5Z",
+        "sinceTime": "2026-01-01T00:00:00Z",
     }
     read(cluster, f"{pod}/log?sinceSeconds=30&follow=false")
     assert kubelet.requests[1][1] == {"sinceSeconds": "30"}

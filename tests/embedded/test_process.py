@@ -113,21 +113,45 @@ def test_end_of_standard_input_ends_the_server(cluster, make_cluster):
     other.process.stdin = None
 
 
-def test_killed_parent_takes_the_server_with_it(tmp_path):
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_killed_parent_takes_the_server_and_its_own_folder_with_it(tmp_path, is_killed):
+    folder = tmp_path / "parents"
+    folder.mkdir()
+    ending = "time.sleep(60)" if is_killed else "server.stdin.close(); server.wait()"
     parent = f"""
 import subprocess, sys, time
 server = subprocess.Popen(
     [sys.executable, "-m", "pytest_cre.embedded", "serve", "--no-simulator", "--parent-pipe",
-     "--kubeconfig-out", {str(tmp_path / "kubeconfig")!r}],
+     "--kubeconfig-out", {str(folder / "kubeconfig")!r}, "--parent-folder", {str(folder)!r}],
     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 server.stdout.readline()
 print(server.pid, flush=True)
-time.sleep(60)
+{ending}
 """
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as process:
         server_pid = int(process.stdout.readline())
-        process.kill()
+        if is_killed:
+            process.kill()
     assert ended(server_pid)
+    # A parent that lives removes its folder itself.
+    assert folder.exists() != is_killed
+
+
+def test_killed_server_leaves_no_folder(serve, tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    process, _path = serve(
+        "import asyncio\n"
+        "async def run_simulator(*, ready, ca_file, **more):\n"
+        "    assert open(ca_file).read()\n"
+        "    ready.set()\n"
+        "    await asyncio.sleep(60)\n"
+    )
+    assert process.stdout.readline().startswith("ready")
+    process.kill()
+    process.wait(5)
+    assert list(scratch.iterdir()) == []
 
 
 @pytest.fixture
@@ -161,16 +185,16 @@ def serve(tmp_path):
         process.communicate()
 
 
-def test_serve_with_unknown_scenario_says_so_in_one_line_and_exits_2(serve):
+def test_serve_with_a_scenario_that_cannot_be_played_says_so_in_one_line_and_exits_2(serve):
     process, path = serve(
         "async def run_simulator(*, scenario, **more):\n"
-        "    raise ValueError(f'unknown scenario {scenario};\\n choices: a, b')",
+        "    raise ValueError(f'no part of {scenario};\\n choices: a, b')",
         "--scenario",
-        "zz",
+        "h100-2",
     )
     output, errors = process.communicate(timeout=10)
     assert (process.returncode, output) == (2, "")
-    assert errors == "unknown scenario zz; choices: a, b\n"
+    assert errors == "no part of h100-2; choices: a, b\n"
     assert not path.exists()
 
 
@@ -178,7 +202,7 @@ def test_serve_with_simulator_is_ready_only_when_its_nodes_are(serve, tmp_path):
     mark = tmp_path / "may-go-on"
     process, path = serve(
         "import asyncio, os\n"
-        "async def run_simulator(*, server, token, ca_file, scenario, seed, ready):\n"
+        "async def run_simulator(*, server, token, ca_file, scenario, seed, ready, has_api_faults):\n"
         "    assert server.startswith('https://127.0.0.1:') and token and seed == 3\n"
         "    assert 'BEGIN CERTIFICATE' in open(ca_file).read()\n"
         f"    while not os.path.exists({str(mark)!r}):\n"

@@ -170,7 +170,7 @@ def test_watch_as_a_table_has_headers_in_the_first_event_only(cluster, maps):
     accept = "application/json;as=Table;g=meta.k8s.io;v=v1"
     with cluster.open("GET", f"{maps}?watch=1", accept=accept) as response:
         events = [json.loads(response.readline()) for _ in range(2)]
-    assert [e["object"]["rows"][0]["cells"][:2] for e in events] == [["a", "1"], ["b", "1"]]
+    assert [e["object"]["rows"][0]["cells"][:2] for e in events] == [["a", 1], ["b", 1]]
     assert [bool(e["object"]["columnDefinitions"]) for e in events] == [True, False]
 
 

@@ -65,6 +65,13 @@ def test_mpirun_options_and_values_come_before_the_program():
     assert launch.env["NCCL_DEBUG"] == "INFO"
 
 
+def test_mpirun_options_stay_known_behind_wrappers_of_the_program():
+    launch = apart("mpirun --hostfile /h stdbuf -oL python3 -u a.py -x")
+    assert launch.argv == ("a.py", "-x")
+    assert launch.options["--hostfile"] == "/h"
+    assert launch.launcher == "mpirun"
+
+
 def test_mpirun_total_and_mapping_are_read():
     assert apart("mpirun -np 16 a").total_processes == 16
     assert apart("mpirun --map-by ppr:4:node a").processes == 4

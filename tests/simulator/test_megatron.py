@@ -157,3 +157,19 @@ def test_training_with_bad_arguments_fails_as_the_real_one(machines, train_words
     first, last = train(machines, train_words, machines.world(QUICK), words)
     assert text in first.text
     assert (first.code, last.code) == (1, 1)
+
+
+def test_training_under_mpirun_writes_the_same_steps_into_the_launchers_log(machines, train_words):
+    world = machines.world(QUICK)
+    workers = [
+        machines.pod(["sh", "-c", "sleep 1"], node=f"h100-{n}", index=n, job="w") for n in range(2)
+    ]
+    script = f"/opt/pretrain_gpt.py {train_words} --train-iters=20 --log-interval=5"
+    words = f"mpirun --hostfile /cre/hosts python3 {script}".split()
+    launcher = machines.pod(words, node="h100-0", files=["hosts"])
+    hosts = "w-0.w slots=8\nw-1.w slots=8\n"
+    by_mpi = machines.play(world, [*workers, launcher], {"hosts": hosts})[-1]
+    by_torch = train(machines, train_words, world)[-1]
+    assert by_mpi.code == 0
+    assert [number for number, _, _ in steps(by_mpi)] == [1, 5, 10, 15, 20]
+    assert steps(by_mpi) == steps(by_torch)

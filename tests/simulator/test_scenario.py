@@ -25,6 +25,9 @@ def test_shipped_scenario_has_nodes_and_limits_with_its_own_name(name):
         "goodput",
         "step_time",
         "tflops_per_gpu",
+        "gemm_tflops",
+        "gemm_spread",
+        "dcgm_failed_tests",
     }
     assert {(limit["tier"], limit["source"]) for limit in limits} == {
         ("simulated", f"scenario {name}")

@@ -39,6 +39,6 @@ def test_shell_runs_a_mounted_script_that_launches_a_program(machines):
 
 def test_unknown_program_says_what_is_known(machines):
     world = machines.world("extends: h100-2")
-    played = machines.play(world, [machines.pod(["dcgmi", "diag"], node="h100-0")])[0]
+    played = machines.play(world, [machines.pod(["nvidia-smi", "-L"], node="h100-0")])[0]
     assert played.code == 127
-    assert "no model of 'dcgmi'" in played.text
+    assert "no model of 'nvidia-smi'" in played.text

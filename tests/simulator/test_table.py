@@ -200,3 +200,48 @@ def test_mpirun_without_its_worker_cannot_resolve_it(machines):
     played = machines.play(world, [launcher], {"hosts": "w-0.w slots=8"})[0]
     assert played.code == 1
     assert "Could not resolve hostname w-0.w" in played.text
+
+
+def test_mpirun_rank_that_crashes_ends_the_launcher_and_leaves_its_worker(machines):
+    world = machines.world(
+        "extends: h100-2\nfaults:\n- match: {node: h100-1, entry: a/b}\n  action: crash\n"
+        "  exitCode: 7\n  after: {size: 1M}\n"
+    )
+    workers = [
+        machines.pod(["sh", "-c", "sleep 1"], node=f"h100-{n}", index=n, job="w", entry="a/b")
+        for n in range(2)
+    ]
+    words = "mpirun --hostfile /cre/hosts all_reduce_perf_mpi -b 1M -e 4M -f 2"
+    launcher = machines.pod(words.split(), node="h100-0", files=["hosts"], entry="a/b")
+    hosts = "w-0.w slots=8\nw-1.w slots=8\n"
+    *hosting, launching = machines.play(world, [*workers, launcher], {"hosts": hosts})
+    assert [each.code for each in hosting] == [0, 0]
+    assert launching.code == 7
+    assert "w-1: CUDA error" in launching.text
+    assert "mpirun detected" in launching.text
+    assert "Out of bounds" not in launching.text
+
+
+def test_mpirun_gives_the_same_rows_as_torchrun(machines):
+    world = machines.world("extends: h100-2")
+    workers = [
+        machines.pod(["sh", "-c", "sleep 0.4"], node=f"h100-{n}", index=n, job="w")
+        for n in range(2)
+    ]
+    words = "mpirun --hostfile /cre/hosts all_reduce_perf_mpi -b 8 -e 32M -f 2"
+    launcher = machines.pod(words.split(), node="h100-0", files=["hosts"])
+    hosts = "w-0.w slots=8\nw-1.w slots=8\n"
+    by_mpi = machines.play(world, [*workers, launcher], {"hosts": hosts})[-1]
+    script = "/cre/collective.py --collective all_reduce -b 8 -e 32M -f 2"
+    by_torch = machines.play(world, machines.torchrun(world, script))[0]
+    assert len(rows(by_mpi)) > 20
+    assert rows(by_mpi) == rows(by_torch)
+
+
+def test_collective_script_under_mpirun_is_told_no_rank(machines):
+    world = machines.world("extends: h100-2")
+    played = machines.play(
+        world, [machines.pod(["mpirun", "python3", "/cre/collective.py"], node="h100-0")]
+    )[0]
+    assert played.code == 2
+    assert "RANK" in played.text

@@ -8,9 +8,10 @@ from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.fitting import tolerates
 from pytest_cre.embedded.kinds import NODE, POD, Json, Kind
 from pytest_cre.embedded.podactions import disrupt_pod
-from pytest_cre.embedded.podrules import is_pod_finished, set_condition
+from pytest_cre.embedded.podstate import is_pod_finished, with_condition
 from pytest_cre.embedded.queue import Mark
 from pytest_cre.embedded.registry import Registry
+from pytest_cre.embedded.residents import Residents
 from pytest_cre.embedded.store import Change, Key, Record
 
 
@@ -20,9 +21,10 @@ class TaintEviction:
     name = "taint eviction"
     kind: Kind = POD
 
-    def __init__(self, registry: Registry, recorder: EventRecorder) -> None:
+    def __init__(self, registry: Registry, recorder: EventRecorder, residents: Residents) -> None:
         self._registry = registry
         self._recorder = recorder
+        self._residents = residents
 
     def start(self, mark: Mark) -> None:
         """Follow the taints of nodes and the pods that come to stand on them."""
@@ -31,9 +33,8 @@ class TaintEviction:
         def node_changed(change: Change) -> None:
             old = _no_execute_taints(change.previous.obj) if change.previous else []
             if _no_execute_taints(change.record.obj) != old:
-                for pod in store.records(POD):
-                    if pod.obj["spec"].get("nodeName") == change.record.key[1]:
-                        mark(pod.key)
+                for pod in self._residents.on(change.record.key[1]):
+                    mark(pod.key)
 
         def pod_changed(change: Change) -> None:
             before = change.previous.obj["spec"] if change.previous else {}
@@ -64,8 +65,11 @@ class TaintEviction:
         disrupt_pod(
             self._registry,
             *key,
-            "DeletionByTaintManager",
-            "Taint manager: deleting due to NoExecute taint",
+            {
+                "reason": "DeletionByTaintManager",
+                "message": "Taint manager: deleting due to NoExecute taint",
+                "observedGeneration": record.obj["metadata"].get("generation", 1),
+            },
             DeleteOptions(uid=record.uid),
         )
         return None
@@ -95,9 +99,15 @@ class PodCollector:
     kind: Kind = POD
 
     def __init__(
-        self, registry: Registry, *, quarantine_s: float, monotonic: Callable[[], float]
+        self,
+        registry: Registry,
+        residents: Residents,
+        *,
+        quarantine_s: float,
+        monotonic: Callable[[], float],
     ) -> None:
         self._registry = registry
+        self._residents = residents
         self._quarantine_s = quarantine_s
         self._monotonic = monotonic
         self._missing_since_s: dict[str, float] = {}
@@ -110,9 +120,8 @@ class PodCollector:
             if change.type == "ADDED":
                 self._missing_since_s.pop(change.record.key[1], None)
             elif change.type == "DELETED":
-                for pod in store.records(POD):
-                    if pod.obj["spec"].get("nodeName") == change.record.key[1]:
-                        mark(pod.key)
+                for pod in self._residents.on(change.record.key[1]):
+                    mark(pod.key)
 
         store.subscribe(NODE, node_changed)
         store.subscribe(POD, lambda change: mark(change.record.key))
@@ -133,15 +142,14 @@ class PodCollector:
 
     def _remove(self, record: Record) -> None:
         if not is_pod_finished(record.obj):
-            pod = record.copy()
-            pod["status"]["phase"] = "Failed"
             condition = {
                 "type": "DisruptionTarget",
                 "status": "True",
                 "reason": "DeletionByPodGC",
                 "message": "PodGC: node no longer exists",
             }
-            set_condition(pod, condition, self._registry.now_text())
+            pod = with_condition(record.obj, condition, self._registry.now_text())
+            pod["status"]["phase"] = "Failed"
             self._registry.update(POD, *record.key, pod, subresource="status")
         options = DeleteOptions(grace_s=0, uid=record.uid)
         self._registry.delete(POD, *record.key, options)

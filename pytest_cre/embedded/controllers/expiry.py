@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pytest_cre.embedded.controllers.jobtally import has_condition, is_job_finished
 from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.kinds import EVENT, JOB, Json, Kind
-from pytest_cre.embedded.podrules import pod_condition
+from pytest_cre.embedded.podstate import pod_condition
 from pytest_cre.embedded.queue import Mark
 from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.store import Key

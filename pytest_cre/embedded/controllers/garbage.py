@@ -47,12 +47,18 @@ class GarbageCollector:
         record = self._registry.store.get(self.kind, key)
         if record is None:
             return None
-        if self._has_lost_owners(record):
-            # Its owners are gone: what they owned goes as well.
-            options = DeleteOptions(propagation="Background", uid=record.uid)
-            self._registry.delete(self.kind, *key, options)
-            return None
         metadata: Json = record.obj["metadata"]
+        references = owner_references(record.obj)
+        living = [r for r in references if self._owners.owner(r["uid"]) is not None]
+        if len(living) < len(references) and not metadata.get("deletionTimestamp"):
+            if living:
+                obj = {**record.obj, "metadata": {**metadata, "ownerReferences": living}}
+                self._registry.update(self.kind, *key, obj)
+            else:
+                # Its owners are gone: what they owned goes as well.
+                options = DeleteOptions(propagation="Background", uid=record.uid)
+                self._registry.delete(self.kind, *key, options)
+            return None
         if not metadata.get("deletionTimestamp") or self.kind is NAMESPACE:
             return None
         finalizers = metadata.get("finalizers") or []
@@ -61,12 +67,6 @@ class GarbageCollector:
         elif FOREGROUND in finalizers:
             self._delete_dependents_first(record)
         return None
-
-    def _has_lost_owners(self, record: Record) -> bool:
-        references = owner_references(record.obj)
-        if not references or record.obj["metadata"].get("deletionTimestamp"):
-            return False
-        return all(self._owners.owner(reference["uid"]) is None for reference in references)
 
     def _orphan(self, owner: Record) -> None:
         for dependent in self._owners.dependents(owner.uid):
@@ -80,20 +80,19 @@ class GarbageCollector:
         self._drop_finalizer(owner, ORPHAN)
 
     def _delete_dependents_first(self, owner: Record) -> None:
-        blocking = 0
         for dependent in self._owners.dependents(owner.uid):
-            blocking += any(
-                r["uid"] == owner.uid and r.get("blockOwnerDeletion")
-                for r in owner_references(dependent.obj)
-            )
             if not dependent.obj["metadata"].get("deletionTimestamp"):
                 has_own = bool(self._owners.dependents(dependent.uid))
                 options = DeleteOptions(
                     propagation="Foreground" if has_own else "Background", uid=dependent.uid
                 )
-                deletion = self._registry.delete(dependent.kind, *dependent.key, options)
-                blocking -= deletion.is_gone
-        if blocking <= 0:
+                self._registry.delete(dependent.kind, *dependent.key, options)
+        is_blocked = any(
+            reference["uid"] == owner.uid and reference.get("blockOwnerDeletion")
+            for dependent in self._owners.dependents(owner.uid)
+            for reference in owner_references(dependent.obj)
+        )
+        if not is_blocked:
             self._drop_finalizer(owner, FOREGROUND)
 
     def _drop_finalizer(self, record: Record, finalizer: str) -> None:

@@ -1,9 +1,10 @@
 """The Job controller: makes pods, counts how they end, decides when the Job has."""
 
+from pytest_cre.embedded.controllers.jobcensus import JobCensus
 from pytest_cre.embedded.controllers.jobstep import JobStep
 from pytest_cre.embedded.controllers.jobtally import JobMemory, is_job_finished
 from pytest_cre.embedded.events import EventRecorder
-from pytest_cre.embedded.jobrules import TRACKING_FINALIZER
+from pytest_cre.embedded.jobrules import OWN_CONTROLLER, TRACKING_FINALIZER
 from pytest_cre.embedded.kinds import JOB, POD, Kind
 from pytest_cre.embedded.owners import OwnerIndex, controller_uid
 from pytest_cre.embedded.queue import Mark
@@ -30,6 +31,7 @@ class JobController:
         self._registry = registry
         self._owners = owners
         self._recorder = recorder
+        self._census = JobCensus(registry.store, owners)
         self._backoff_base_s = backoff_base_s
         self._memories: dict[str, JobMemory] = {}
 
@@ -39,11 +41,10 @@ class JobController:
         def pod_changed(change: Change) -> None:
             uid = controller_uid(change.record.obj)
             owner = self._owners.owner(uid) if uid else None
-            if owner is not None and owner.kind is JOB:
+            if owner is not None and owner.kind is JOB and not is_job_finished(owner.obj):
                 # Pods that end together are counted together, as on genuine clusters: else the
                 # first failure would have the others deleted before they can say their part.
-                is_end = change.type != "ADDED" and not is_job_finished(owner.obj)
-                mark(owner.key, after_s=_SETTLE_S if is_end else 0.0)
+                mark(owner.key, after_s=0.0 if change.type == "ADDED" else _SETTLE_S)
             elif TRACKING_FINALIZER in (change.record.obj["metadata"].get("finalizers") or []):
                 self._release(change.record)
 
@@ -60,20 +61,19 @@ class JobController:
     def reconcile(self, key: Key) -> float | None:
         """Look at one Job and take the next step."""
         job = self._registry.store.get(JOB, key)
-        if job is None:
+        if job is None or job.obj["spec"].get("managedBy", OWN_CONTROLLER) != OWN_CONTROLLER:
             return None
-        pods = self._owners.controlled(job.uid, POD)
         if is_job_finished(job.obj):
-            for pod in pods:
+            for pod in self._owners.controlled(job.uid, POD):
                 self._release(pod)
             return None
         memory = self._memories.setdefault(job.uid, JobMemory())
         step = JobStep(
             self._registry,
-            self._owners,
             self._recorder,
             job,
             memory,
+            self._census.of(job),
             backoff_base_s=self._backoff_base_s,
             release=self._release,
         )
@@ -81,14 +81,13 @@ class JobController:
 
     def _release(self, pod: Record) -> None:
         """Let a pod go that need not be counted any more."""
-        finalizers = pod.obj["metadata"].get("finalizers") or []
         current = self._registry.store.get(POD, pod.key)
-        if TRACKING_FINALIZER not in finalizers or current is None or current.uid != pod.uid:
+        if current is None or current.uid != pod.uid:
             return
-        obj = current.copy()
-        obj["metadata"]["finalizers"] = [
-            f for f in obj["metadata"].get("finalizers", []) if f != TRACKING_FINALIZER
-        ]
-        if not obj["metadata"]["finalizers"]:
-            del obj["metadata"]["finalizers"]
-        self._registry.update(POD, *pod.key, obj)
+        if TRACKING_FINALIZER not in (current.obj["metadata"].get("finalizers") or []):
+            return
+        metadata = dict(current.obj["metadata"])
+        metadata["finalizers"] = [f for f in metadata["finalizers"] if f != TRACKING_FINALIZER]
+        if not metadata["finalizers"]:
+            del metadata["finalizers"]
+        self._registry.update(POD, *pod.key, {**current.obj, "metadata": metadata})

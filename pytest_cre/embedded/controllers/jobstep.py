@@ -4,12 +4,8 @@ import copy
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from pytest_cre.embedded.controllers.jobpods import (
-    PodGroup,
-    index_of,
-    new_pod,
-    sort_pods,
-)
+from pytest_cre.embedded.controllers.jobcensus import JobPods
+from pytest_cre.embedded.controllers.jobpods import index_of, new_pod
 from pytest_cre.embedded.controllers.jobtally import (
     Backoff,
     JobMemory,
@@ -19,8 +15,7 @@ from pytest_cre.embedded.controllers.jobtally import (
 from pytest_cre.embedded.deletion import DeleteOptions
 from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.kinds import JOB, POD, Json
-from pytest_cre.embedded.owners import OwnerIndex
-from pytest_cre.embedded.podrules import pod_condition
+from pytest_cre.embedded.podstate import pod_condition
 from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.store import Record
 
@@ -36,68 +31,59 @@ class JobStep:
     def __init__(
         self,
         registry: Registry,
-        owners: OwnerIndex,
         recorder: EventRecorder,
         job: Record,
         memory: JobMemory,
+        pods: JobPods,
         *,
         backoff_base_s: float,
         release: Callable[[Record], None],
     ) -> None:
         self._registry = registry
-        self._owners = owners
         self._recorder = recorder
         self._job = job
         self._spec: Json = job.obj["spec"]
         self._status: Json = copy.deepcopy(job.obj.get("status") or {})
         self._memory = memory
+        # Kept up while this step changes them.
+        self._pods = pods
         self._backoff_base_s = backoff_base_s
         self._release = release
         self._tally = JobTally(self._spec, self._status, memory)
 
     def take(self) -> float | None:
         """Do what is due now; gives the seconds after which to look again."""
-        job, spec, status = self._job, self._spec, self._status
+        job, spec, status, pods = self._job, self._spec, self._status, self._pods
         now = self._registry.now()
-        group = self._pods()
-        self._tally.count(group, now)
+        counted = [*pods.new_succeeded.values(), *pods.new_failed.values()]
+        self._tally.count(pods, now)
         again_s = self._start(now)
         if has_condition(job.obj, "FailureTarget"):
-            self._end_pods(group)
+            self._end_pods()
             self._finish("FailureTarget", "Failed")
         elif has_condition(job.obj, "SuccessCriteriaMet"):
-            self._end_pods(group)
+            self._end_pods()
             self._finish("SuccessCriteriaMet", "Complete")
-        elif self._tally.has_failed(group, now):
+        elif self._tally.has_failed(pods, now):
             reason, message = self._tally.failure or ("", "")
             self._add_condition("FailureTarget", reason, message)
-            self._end_pods(group)
+            self._end_pods()
             again_s = 0.0
-        elif self._tally.has_succeeded(group):
-            self._add_condition(
-                "SuccessCriteriaMet",
-                "CompletionsReached",
-                "Reached expected number of succeeded pods",
-            )
-            self._end_pods(group)
+        elif success := self._tally.success(pods):
+            self._add_condition("SuccessCriteriaMet", *success)
+            self._end_pods()
             again_s = 0.0
         elif "deletionTimestamp" not in job.obj["metadata"]:
             if spec["suspend"]:
-                self._suspend(group)
+                self._suspend()
             else:
-                again_s = _sooner(again_s, self._manage(group, now))
-        self._set_counts(self._pods())
+                again_s = _sooner(again_s, self._manage(now))
+        self._set_counts()
         written = {**job.obj, "metadata": dict(job.obj["metadata"]), "status": status}
         self._registry.update(JOB, *job.key, written, subresource="status")
-        for pod in (*group.new_succeeded, *group.new_failed):
+        for pod in counted:
             self._release(pod)
         return again_s
-
-    def _pods(self) -> PodGroup:
-        return sort_pods(
-            self._owners.controlled(self._job.uid, POD),
-            replaces_failed_only=self._spec["podReplacementPolicy"] == "Failed",
-        )
 
     def _start(self, now: datetime) -> float | None:
         """Set the start time; gives the seconds left until the Job's deadline."""
@@ -112,64 +98,67 @@ class JobStep:
         left_s = (end - now).total_seconds()
         return left_s if left_s > 0 else None
 
-    def _suspend(self, group: PodGroup) -> None:
-        for pod in group.active:
+    def _suspend(self) -> None:
+        for pod in list(self._pods.active.values()):
             self._dismiss(pod)
         self._status.pop("startTime", None)
         if not self._is_suspended():
             self._set_suspended("True", "JobSuspended", "Job suspended")
             self._recorder.record(self._job, "Normal", "Suspended", "Job suspended")
 
-    def _manage(self, group: PodGroup, now: datetime) -> float | None:
+    def _manage(self, now: datetime) -> float | None:
         """Bring the number of pods to what is wanted; gives the seconds of a back-off."""
         if self._is_suspended():
             self._set_suspended("False", "JobResumed", "Job resumed")
             self._recorder.record(self._job, "Normal", "Resumed", "Job resumed")
             self._status["startTime"] = self._registry.now_text()
-        active: list[Record] = []
-        for pod in group.active:
-            if self._is_superfluous(pod):
-                self._dismiss(pod)
-            else:
-                active.append(pod)
+        for pod in self._superfluous():
+            self._dismiss(pod)
+        active = self._pods.active
         present = len(active)
         if self._spec["podReplacementPolicy"] == "Failed":
-            present += len(group.terminating)
+            present += len(self._pods.terminating)
         missing = min(self._wanted(len(active)) - present, _PODS_AT_ONCE)
         if missing < 0:
             # Those that have got least far go first.
-            active.sort(key=lambda pod: (bool(pod.obj["spec"].get("nodeName")), pod.key))
-            for pod in active[: min(-missing, len(active))]:
+            ordered = sorted(
+                active.values(), key=lambda pod: (bool(pod.obj["spec"].get("nodeName")), pod.key)
+            )
+            for pod in ordered[:-missing]:
                 self._dismiss(pod)
+        if missing <= 0:
             return None
-        if not self._tally.is_indexed:
-            wait_s = self._backoff_left_s(self._memory.overall, now)
-            if wait_s > 0 and missing:
-                return wait_s
-            for _ in range(missing):
-                self._create_pod(None)
-            return None
-        return self._fill_indexes(active, group.terminating, missing, now)
-
-    def _fill_indexes(
-        self, active: list[Record], terminating: list[Record], missing: int, now: datetime
-    ) -> float | None:
         per_index = "backoffLimitPerIndex" in self._spec
         wait_s = 0.0 if per_index else self._backoff_left_s(self._memory.overall, now)
-        if wait_s > 0 and missing:
+        if wait_s > 0:
             return wait_s
-        busy = {index_of(pod) for pod in active}
+        if self._tally.is_indexed:
+            return self._fill_indexes(missing, now)
+        for _ in range(missing):
+            self._create_pod(None)
+        return None
+
+    def _superfluous(self) -> list[Record]:
+        """Give the active pods whose index is done with, or is none."""
+        if not self._tally.is_indexed:
+            return []
+        generation = self._job.obj["metadata"].get("generation", 0)
+        if generation == self._memory.checked_generation:
+            indexes = self._tally.newly_completed
+            return [pod for index in indexes for pod in self._pods.active_at(index)]
+        self._memory.checked_generation = generation
+        return [pod for pod in self._pods.active.values() if self._is_superfluous(pod)]
+
+    def _fill_indexes(self, missing: int, now: datetime) -> float | None:
+        per_index = "backoffLimitPerIndex" in self._spec
+        taken = self._pods.active_indexes() | self._tally.completed | self._tally.failed_indexes
         if self._spec["podReplacementPolicy"] == "Failed" or per_index:
-            busy |= {index_of(pod) for pod in terminating}
+            taken |= self._pods.terminating_indexes()
         again_s: float | None = None
         for index in range(self._spec["completions"]):
             if missing <= 0:
                 break
-            if (
-                index in busy
-                or index in self._tally.completed
-                or index in self._tally.failed_indexes
-            ):
+            if index in taken:
                 continue
             if per_index:
                 left_s = self._backoff_left_s(self._memory.by_index.get(index, Backoff()), now)
@@ -189,8 +178,6 @@ class JobStep:
         return min(parallelism, max(completions - done, 0))
 
     def _is_superfluous(self, pod: Record) -> bool:
-        if not self._tally.is_indexed:
-            return False
         index = index_of(pod)
         return index is None or index in self._tally.completed or index >= self._spec["completions"]
 
@@ -209,9 +196,9 @@ class JobStep:
         pod = self._registry.create(POD, self._job.key[0], new_pod(self._job, index, failures))
         self._recorder.record(self._job, "Normal", "SuccessfulCreate", f"Created pod: {pod.key[1]}")
 
-    def _end_pods(self, group: PodGroup) -> None:
+    def _end_pods(self) -> None:
         """Delete what still runs when the Job is decided; what becomes of it is counted."""
-        for pod in group.active:
+        for pod in list(self._pods.active.values()):
             options = DeleteOptions(propagation="Background", uid=pod.uid)
             self._registry.delete(POD, *pod.key, options)
             self._report_deleted(pod)
@@ -229,8 +216,8 @@ class JobStep:
 
     def _finish(self, first: str, last: str) -> None:
         """Add the last condition once no pod is left that could still run."""
-        group = self._pods()
-        if group.active or group.terminating or group.new_failed or group.new_succeeded:
+        pods = self._pods
+        if pods.active or pods.terminating or pods.new_failed or pods.new_succeeded:
             return
         cause = pod_condition(self._job.obj, first) or {}
         reason, message = cause.get("reason", ""), cause.get("message", "")
@@ -263,11 +250,11 @@ class JobStep:
         }
         self._status.setdefault("conditions", []).append(condition)
 
-    def _set_counts(self, group: PodGroup) -> None:
-        status = self._status
-        status["active"] = len(group.active)
-        status["ready"] = group.ready_count
-        status["terminating"] = len(group.terminating)
+    def _set_counts(self) -> None:
+        status, pods = self._status, self._pods
+        status["active"] = len(pods.active)
+        status["ready"] = pods.ready_count
+        status["terminating"] = len(pods.terminating)
         status["uncountedTerminatedPods"] = {}
         for name in ("active", "succeeded", "failed", "completedIndexes"):
             if not status.get(name):

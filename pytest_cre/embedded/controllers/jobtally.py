@@ -3,15 +3,12 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from pytest_cre.embedded.controllers.jobpods import (
-    PodGroup,
-    format_indexes,
-    index_of,
-    parse_indexes,
-)
+from pytest_cre.embedded.controllers.jobcensus import JobPods
+from pytest_cre.embedded.controllers.jobpods import index_of
 from pytest_cre.embedded.controllers.jobpolicy import judge_failure
+from pytest_cre.embedded.indexes import format_indexes, parse_indexes
 from pytest_cre.embedded.kinds import Json
-from pytest_cre.embedded.podrules import pod_condition
+from pytest_cre.embedded.podstate import pod_condition
 from pytest_cre.embedded.store import Record
 
 
@@ -29,6 +26,8 @@ class JobMemory:
 
     overall: Backoff = field(default_factory=Backoff)
     by_index: dict[int, Backoff] = field(default_factory=dict)
+    # The generation for which all active pods have been found to be wanted.
+    checked_generation: int = 0
     # Failures that count against backoffLimitPerIndex.
     counted_by_index: dict[int, int] = field(default_factory=dict)
 
@@ -51,17 +50,21 @@ class JobTally:
         self._spec = spec
         self.status = status
         self._memory = memory
+        self.newly_completed: list[int] = []
         self.is_indexed = spec["completionMode"] == "Indexed"
         self.completed = parse_indexes(status.get("completedIndexes", ""))
         self.failed_indexes = parse_indexes(status.get("failedIndexes", ""))
+        # Once the Job is decided the pods that still run are taken down, which tells nothing.
+        self._is_failing = has_condition({"status": status}, "FailureTarget")
+        self._is_succeeding = has_condition({"status": status}, "SuccessCriteriaMet")
         # Reason and message, once the Job must fail.
         self.failure: tuple[str, str] | None = None
 
-    def count(self, group: PodGroup, now: datetime) -> None:
+    def count(self, pods: JobPods, now: datetime) -> None:
         """Add the pods that have ended since the last look to the status."""
         status, memory = self.status, self._memory
         completions: int | None = self._spec.get("completions")
-        for pod in group.new_succeeded:
+        for pod in list(pods.new_succeeded.values()):
             if not self.is_indexed:
                 status["succeeded"] = status.get("succeeded", 0) + 1
                 memory.overall = Backoff()
@@ -69,9 +72,10 @@ class JobTally:
             index = index_of(pod)
             if index is not None and index < (completions or 0):
                 self.completed.add(index)
+                self.newly_completed.append(index)
                 memory.overall = Backoff()
                 memory.by_index.pop(index, None)
-        for pod in group.new_failed:
+        for pod in list(pods.new_failed.values()):
             self._count_failure(pod, now)
         if self.is_indexed:
             status["completedIndexes"] = format_indexes(self.completed)
@@ -80,6 +84,8 @@ class JobTally:
                 status["failedIndexes"] = format_indexes(self.failed_indexes)
 
     def _count_failure(self, pod: Record, now: datetime) -> None:
+        if self._is_succeeding:
+            return
         memory = self._memory
         index = index_of(pod) if self.is_indexed else None
         memory.overall = Backoff(memory.overall.count + 1, now)
@@ -97,10 +103,12 @@ class JobTally:
         failures = memory.counted_by_index.get(index, 0) + 1
         memory.counted_by_index[index] = failures
         is_over = failures > self._spec["backoffLimitPerIndex"]
+        if self._is_failing:
+            return
         if (is_over or judgement.action == "FailIndex") and index not in self.completed:
             self.failed_indexes.add(index)
 
-    def has_failed(self, group: PodGroup, now: datetime) -> bool:
+    def has_failed(self, pods: JobPods, now: datetime) -> bool:
         """Whether the Job must fail; `failure` says why."""
         spec, status = self._spec, self.status
         limit_s: int | None = spec.get("activeDeadlineSeconds")
@@ -108,7 +116,7 @@ class JobTally:
         per_index = "backoffLimitPerIndex" in spec
         if self.failure is not None:
             return True
-        if status.get("failed", 0) > spec["backoffLimit"] or self._restarts_exceed(group):
+        if status.get("failed", 0) > spec["backoffLimit"] or self._restarts_exceed(pods):
             self.failure = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
         elif (
             limit_s is not None
@@ -130,25 +138,38 @@ class JobTally:
             self.failure = ("FailedIndexes", "Job has failed indexes")
         return self.failure is not None
 
-    def _restarts_exceed(self, group: PodGroup) -> bool:
+    def _restarts_exceed(self, pods: JobPods) -> bool:
         """Whether containers restarted in place too often, where the pods do that."""
         if self._spec["template"]["spec"].get("restartPolicy") != "OnFailure":
             return False
         restarts: int = sum(
             container.get("restartCount", 0)
-            for pod in group.active
+            for pod in pods.active.values()
             for container in pod.obj.get("status", {}).get("containerStatuses") or []
         )
         return bool(restarts >= max(self._spec["backoffLimit"], 1))
 
-    def has_succeeded(self, group: PodGroup) -> bool:
-        """Whether enough pods have succeeded."""
+    def success(self, pods: JobPods) -> tuple[str, str] | None:
+        """Give reason and message once enough pods have succeeded."""
         if self._spec["suspend"]:
-            return False
+            return None
+        if self._has_all(pods):
+            return "CompletionsReached", "Reached expected number of succeeded pods"
+        for place, rule in enumerate(self._spec.get("successPolicy", {}).get("rules") or []):
+            wanted = rule.get("succeededIndexes")
+            counted = self.completed if wanted is None else self.completed & parse_indexes(wanted)
+            needed = rule.get("succeededCount")
+            if needed is None:
+                needed = len(parse_indexes(wanted or ""))
+            if len(counted) >= needed > 0:
+                return "SuccessPolicy", f"Matched rules at index {place}"
+        return None
+
+    def _has_all(self, pods: JobPods) -> bool:
         completions: int | None = self._spec.get("completions")
         succeeded: int = self.status.get("succeeded", 0)
         if completions is None:
-            return succeeded > 0 and not group.active
+            return succeeded > 0 and not pods.active
         if self.is_indexed:
             return len(self.completed) >= completions
         return succeeded >= completions

@@ -5,9 +5,15 @@ from collections.abc import Callable
 
 from pytest_cre.embedded.events import EventRecorder
 from pytest_cre.embedded.kinds import LEASE, NODE, POD, Json, Kind
-from pytest_cre.embedded.podrules import is_pod_finished, pod_condition, set_condition
+from pytest_cre.embedded.podstate import (
+    is_pod_finished,
+    pod_condition,
+    set_condition,
+    with_condition,
+)
 from pytest_cre.embedded.queue import Mark
 from pytest_cre.embedded.registry import Registry
+from pytest_cre.embedded.residents import Residents
 from pytest_cre.embedded.store import Change, Key, Record
 
 _LEASE_NAMESPACE = "kube-node-lease"
@@ -29,12 +35,14 @@ class NodeController:
         self,
         registry: Registry,
         recorder: EventRecorder,
+        residents: Residents,
         *,
         grace_s: float,
         monotonic: Callable[[], float],
     ) -> None:
         self._registry = registry
         self._recorder = recorder
+        self._residents = residents
         self._grace_s = grace_s
         self._monotonic = monotonic
         self._heard_at_s: dict[str, float] = {}
@@ -133,14 +141,15 @@ class NodeController:
         return wanted
 
     def _mark_pods_not_ready(self, node_name: str) -> None:
-        for record in self._registry.store.records(POD):
-            if record.obj["spec"].get("nodeName") != node_name or is_pod_finished(record.obj):
+        for record in self._residents.on(node_name):
+            if is_pod_finished(record.obj):
                 continue
             ready = pod_condition(record.obj, "Ready")
             if ready is None or ready.get("status") != "True":
                 continue
-            pod = record.copy()
-            set_condition(pod, {**ready, "status": "False"}, self._registry.now_text())
+            pod = with_condition(
+                record.obj, {**ready, "status": "False"}, self._registry.now_text()
+            )
             self._registry.update(POD, *record.key, pod, subresource="status")
 
 

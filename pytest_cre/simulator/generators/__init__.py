@@ -2,11 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_cre.simulator.commandline import Launch, UsageExit, take_apart
-from pytest_cre.simulator.generators import collective, megatron, nccltests, replay
+from pytest_cre.simulator.generators import (
+    collective,
+    dcgm,
+    gemm,
+    megatron,
+    nccltests,
+    replay,
+)
 from pytest_cre.simulator.generators.shell import Shell
 from pytest_cre.simulator.process import run_process
 
@@ -17,6 +24,12 @@ _LOG = logging.getLogger(__name__)
 _NOT_FOUND_EXIT = 127
 
 Generator = Callable[["ContainerRun", Launch], Awaitable[int]]
+_PROGRAMS: Mapping[str, Generator] = {
+    "collective.py": collective.generate,
+    "dcgmi": dcgm.generate,
+    "gemm.py": gemm.generate,
+    "pretrain_gpt.py": megatron.generate,
+}
 
 
 async def program_for(run: "ContainerRun") -> int:
@@ -54,7 +67,7 @@ async def run_command(
         return await shell.run(launch)
     run.write(
         f"simulator: no model of {launch.program!r}; it knows torchrun with collective.py or "
-        "pretrain_gpt.py, nccl-tests binaries, and sh with echo, sleep and exit",
+        "pretrain_gpt.py, gemm.py, dcgmi diag, nccl-tests binaries, and sh with echo, sleep and exit",
         "stderr",
     )
     return _NOT_FOUND_EXIT
@@ -64,6 +77,4 @@ def _generator(launch: Launch) -> Generator | None:
     """Return what imitates the program, None where nothing of this package does."""
     if nccltests.collective_of(launch.program) is not None:
         return nccltests.generate
-    return {"collective.py": collective.generate, "pretrain_gpt.py": megatron.generate}.get(
-        launch.program
-    )
+    return _PROGRAMS.get(launch.program)

@@ -24,7 +24,7 @@ _MOST_ROWS = 100_000
 
 async def generate(run: "ContainerRun", launch: Launch) -> int:
     """Run the benchmark; gives the exit code."""
-    if launch.launcher is None:
+    if launch.launcher != "torchrun":
         run.write("collective.py: error: RANK, WORLD_SIZE, MASTER_ADDR not set", "stderr")
         return 2
 
@@ -57,7 +57,7 @@ def plan_of(argv: tuple[str, ...], ranks: int) -> TablePlan:
     add("-d", dest="dtype", choices=DTYPES, default="float")
     add("--backend", choices=("auto", "nccl", "gloo"), default="auto")
     add("--timeout-s", type=_whole, default=600)
-    add("--inject-wrong", type=_message_bytes)
+    add("--plant-wrong", type=_rank_and_index)
     given = parser.parse_args(list(argv))
     if not 0 < given.min_bytes <= given.max_bytes:
         parser.error("-b must be at least 1 and at most -e")
@@ -67,6 +67,11 @@ def plan_of(argv: tuple[str, ...], ranks: int) -> TablePlan:
         parser.error("argument -f: must be a whole number of at least 2")
     if not given.iterations or not given.cycles:
         parser.error("argument -n: must be a whole number of at least 1")
+    if given.plant_wrong is not None:
+        if not given.check:
+            parser.error("--plant-wrong needs -c 1")
+        if given.plant_wrong[0] >= ranks:
+            parser.error(f"--plant-wrong must name one of the {ranks} ranks, from 0 on")
     step_bytes = given.step_bytes or 1 << 20
     if given.factor is None and (given.max_bytes - given.min_bytes) // step_bytes > _MOST_ROWS:
         parser.error("simulator: more sizes than it writes")
@@ -85,6 +90,7 @@ def plan_of(argv: tuple[str, ...], ranks: int) -> TablePlan:
         dtype=given.dtype,
         redop="sum" if given.collective in ("all_reduce", "reduce_scatter") else "none",
         cycles=given.cycles,
+        planted=given.plant_wrong[1] if given.plant_wrong is not None else None,
     )
 
 
@@ -103,6 +109,13 @@ def _message_bytes(text: str) -> int:
         return parse_message_bytes(text.upper())
     except ValueError as problem:
         raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+def _rank_and_index(text: str) -> tuple[int, int]:
+    rank, colon, index = text.partition(":")
+    if not (colon and rank.isdigit() and index.isdigit()):
+        raise argparse.ArgumentTypeError(f"must be RANK:INDEX such as 1:0, got {text!r}")
+    return int(rank), int(index)
 
 
 def _whole(text: str) -> int:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pytest_cre.simulator.commandline import Launch, UsageExit
 from pytest_cre.simulator.generators.checkpoints import Checkpoints
 from pytest_cre.simulator.generators.megatronoptions import TrainingOptions, read_options
-from pytest_cre.simulator.generators.team import Team, run_torch
+from pytest_cre.simulator.generators.mpirun import run_ranks
+from pytest_cre.simulator.generators.team import Team
 from pytest_cre.simulator.hardware import training_speed
 from pytest_cre.simulator.noise import gauss
 
@@ -34,7 +35,7 @@ async def generate(run: "ContainerRun", launch: Launch) -> int:
             return ending.code
         return await Training(team, options).run()
 
-    return await run_torch(run, launch, drive)
+    return await run_ranks(run, launch, drive)
 
 
 class Training:

@@ -5,13 +5,20 @@ import time
 from typing import TYPE_CHECKING
 
 from pytest_cre.simulator.commandline import Launch
-from pytest_cre.simulator.generators.team import NOTICE_S, Team, TeamDriver
+from pytest_cre.simulator.generators.team import NOTICE_S, Team, TeamDriver, run_torch
 from pytest_cre.simulator.rendezvous import Group, PeerLost
 
 if TYPE_CHECKING:
     from pytest_cre.simulator.world import ContainerRun
 
 _POLL_S = 0.05
+
+
+async def run_ranks(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> int:
+    """Do the work with the ranks that the launcher starts; gives the exit code."""
+    if launch.launcher == "mpirun":
+        return await run_mpi(run, launch, driver)
+    return await run_torch(run, launch, driver)
 
 
 async def run_mpi(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> int:
@@ -32,6 +39,7 @@ async def run_mpi(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> in
             count = min(count, left)
             left -= count
         group.join(number, count, worker)
+        worker.launcher = run
     if not hosts:
         count = launch.total_processes or launch.processes or run.call.gpus or run.node.gpus or 1
         group.join(0, count, run)
@@ -55,6 +63,8 @@ async def run_mpi(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> in
         code = 3
     finally:
         group.is_closed = True
+        for worker in group.members.values():
+            worker.launcher = None
         run.world.groups.pop(group.key, None)
     if code:
         run.write(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_cre.formats.quantity import parse_message_bytes
 from pytest_cre.simulator.commandline import Launch, UsageExit
-from pytest_cre.simulator.generators.mpirun import run_mpi
+from pytest_cre.simulator.generators.mpirun import run_ranks
 from pytest_cre.simulator.generators.table import (
     ELEMENT_BYTES,
     REDUCING,
@@ -14,7 +14,7 @@ from pytest_cre.simulator.generators.table import (
     planned_sizes,
     print_table,
 )
-from pytest_cre.simulator.generators.team import Team, run_torch
+from pytest_cre.simulator.generators.team import Team
 from pytest_cre.simulator.hardware import SHARED
 
 if TYPE_CHECKING:
@@ -95,9 +95,7 @@ async def generate(run: "ContainerRun", launch: Launch) -> int:
     async def drive(team: Team) -> int:
         return await print_table(team, plan_of(options, launch.program, team.size))
 
-    if launch.launcher == "mpirun":
-        return await run_mpi(run, launch, drive)
-    return await run_torch(run, launch, drive)
+    return await run_ranks(run, launch, drive)
 
 
 def read_options(launch: Launch) -> dict[str, str]:

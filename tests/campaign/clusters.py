@@ -1,0 +1,125 @@
+"""Embedded clusters with faults, all in one event loop of this process, and the logs as written."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pytest_cre.embedded.certificate import new_identity
+from pytest_cre.embedded.faults import FaultBook
+from pytest_cre.embedded.kubeconfig import write_kubeconfig
+from pytest_cre.embedded.server import ClusterSettings, running_cluster
+from pytest_cre.simulator.api import ApiClient
+from pytest_cre.simulator.kubelet import Kubelet
+from pytest_cre.simulator.logbuffer import LogBuffer, Record, rendered
+from pytest_cre.simulator.scenario import load_scenario
+from pytest_cre.simulator.world import World
+
+TOKEN = "campaign"
+
+
+class KeptLog(LogBuffer):
+    """A log that keeps every record, whatever rotation and faults do to it."""
+
+    def __init__(self, *arguments: object, **more: object) -> None:
+        super().__init__(*arguments, **more)
+        self.all: list[Record] = []
+
+    def _add(self, record: Record) -> None:
+        self.all.append(record)
+        super()._add(record)
+
+    @property
+    def source(self) -> bytes:
+        """Return what was written, each record with its time."""
+        return b"".join(rendered(record) for record in self.all)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster, seen from within."""
+
+    kubeconfig: Path
+    world: World
+    api_faults: FaultBook
+    sources: dict[tuple[str, int], KeptLog]  # by pod and restart
+
+
+class Clusters:
+    """The event loop that serves them all."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(lambda *_: None)  # connections that faults have cut
+        for name in ("aiohttp.server", "asyncio", "pytest_cre"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._identity = new_identity()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @contextmanager
+    def running(self, scenario: Path, seed: int, folder: Path) -> Iterator[Cluster]:
+        """Serve a scenario while the context lasts."""
+        ready: Future[Cluster] = Future()
+        stop = asyncio.Event()
+        serving = asyncio.run_coroutine_threadsafe(
+            self._serve(scenario, seed, folder, ready, stop), self._loop
+        )
+        serving.add_done_callback(lambda done: _pass_on(done, ready))
+        try:
+            yield ready.result(timeout=60)
+        finally:
+            self._loop.call_soon_threadsafe(stop.set)
+            serving.result(timeout=60)
+
+    async def _serve(
+        self, path: Path, seed: int, folder: Path, ready: Future[Cluster], stop: asyncio.Event
+    ) -> None:
+        scenario = load_scenario(str(path))
+        book = FaultBook.of(scenario.api_faults)
+        settings = ClusterSettings(
+            token=TOKEN, seed=seed, node_grace_s=4.0, job_backoff_s=0.2, bookmark_interval_s=1.0
+        )
+        authority = folder / "authority.pem"
+        authority.write_bytes(self._identity.authority_pem)
+        sources: dict[tuple[str, int], KeptLog] = {}
+        async with running_cluster(settings, self._identity, book) as url:
+            world = World(scenario, seed)
+            world.new_log = lambda subject, restarts, clock_ns: sources.setdefault(
+                (subject.pod, restarts), KeptLog(clock_ns)
+            )
+            async with ApiClient(url, token=TOKEN, ca_file=str(authority)) as api:
+                is_up = asyncio.Event()
+                playing = asyncio.create_task(Kubelet(api, world, lease_period_s=0.5).run(is_up))
+                await is_up.wait()
+                kubeconfig = folder / "kubeconfig"
+                write_kubeconfig(
+                    kubeconfig, server=url, token=TOKEN, authority_pem=self._identity.authority_pem
+                )
+                ready.set_result(
+                    Cluster(kubeconfig=kubeconfig, world=world, api_faults=book, sources=sources)
+                )
+                await stop.wait()
+                playing.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await playing
+
+
+def _pass_on(done: "Future[None]", ready: "Future[Cluster]") -> None:
+    problem = done.exception()
+    if problem is not None and not ready.done():
+        ready.set_exception(problem)

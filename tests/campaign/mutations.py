@@ -1,0 +1,55 @@
+"""Checks of the harness switched off, to see that the campaign notices."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest import mock
+
+from pytest_cre.assessment import Assessor
+from pytest_cre.cluster.logread import LogReader
+from pytest_cre.measure.model import Measurement
+
+SWITCH = "CRE_CAMPAIGN_WITHOUT"
+
+
+@contextmanager
+def without(check: str | None = None) -> Iterator[None]:
+    """Switch off a check, or the one that the environment names, for the time of the context."""
+    name = os.environ.get(SWITCH, "") if check is None else check
+    if name not in ("", *_SWITCHED_OFF):
+        raise ValueError(f"{SWITCH} must be one of {', '.join(_SWITCHED_OFF)}, got {name!r}")
+    if not name:
+        yield
+        return
+    owner, attribute, value = _SWITCHED_OFF[name]
+    with mock.patch.object(owner, attribute, value, create=True):
+        yield
+
+
+def _never_gap() -> property:
+    return property(lambda _: False, lambda *_: None)
+
+
+_measure_group = Assessor.measure_group
+
+
+def _measure_without_footer(assessor: Assessor, group: object) -> Measurement:
+    measurement = _measure_group(assessor, group)
+    reasons = tuple(each for each in measurement.reasons if each != "no-footer")
+    bandwidth = measurement.bandwidth
+    if bandwidth is None or reasons == measurement.reasons:
+        return measurement
+    tables = tuple(replace(table, is_complete=True) for table in bandwidth.tables)
+    return replace(
+        measurement,
+        reasons=reasons,
+        status="complete",
+        bandwidth=replace(bandwidth, tables=tables),
+    )
+
+
+_SWITCHED_OFF = {
+    "log-gap": (LogReader, "has_gap", _never_gap()),
+    "footer": (Assessor, "measure_group", _measure_without_footer),
+}
