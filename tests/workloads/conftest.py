@@ -15,10 +15,9 @@ TIMEOUT_S = 120
 
 # Several sweeps in one process, for starting torch takes longer than all of them.
 SWEEPS = """
-import importlib.util, os, socket, sys, time
-spec = importlib.util.spec_from_file_location("collective", sys.argv[1])
-collective = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(collective)
+import os, socket, sys, time
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import collective
 for sweep in sys.argv[2:]:
     os.environ["MASTER_PORT"], _, arguments = sweep.partition(" ")
     sys.argv = ["collective.py", *arguments.split()]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_cre import workloads
+from pytest_cre.cli import main
 
 SCRIPT = Path(workloads.__file__).parent / "collective.py"
 TIMEOUT_S = 120
@@ -28,7 +29,9 @@ SWEEPS = {
     "steps": "--collective all_reduce -b 1K -e 4K -i 1K -n 1 -w 0 -d half",
     "bytes": "--collective alltoall -b 96 -e 96 -f 2 -n 1 -w 0 -d uint8",
     "unchecked": "--collective all_reduce -b 1K -e 1K -f 2 -n 1 -c 0 -d int32",
-    "spoilt": "--collective all_reduce -b 1K -e 4K -f 2 -n 1 --inject-wrong 2K",
+    "cycles": "--collective all_gather -b 1K -e 4K -f 2 -n 1 -w 0 -N 3",
+    "spoilt": "--collective all_reduce -b 1K -e 4K -f 2 -n 1 --plant-wrong 1:400",
+    "spoilt twice": "--collective alltoall -b 1K -e 1K -f 2 -n 1 -N 2 --plant-wrong 0:3",
 }
 
 
@@ -82,6 +85,19 @@ def rows_of(lines):
             )
         )
     return rows
+
+
+@pytest.fixture
+def measured(tmp_path, capsys):
+    """Exit code and document of `pytest-cre measure` for an output."""
+
+    def measure(lines):
+        path = tmp_path / "table.log"
+        path.write_text("\n".join(lines) + "\n")
+        code = main(["measure", str(path), "--format", "json"])
+        return code, json.loads(capsys.readouterr().out)
+
+    return measure
 
 
 @pytest.fixture(scope="module")
@@ -174,14 +190,61 @@ def test_collective_without_check_reports_no_counts(two_ranks):
     assert any("validation: 0" in line for line in lines)
 
 
+def test_collective_cycles_repeat_the_whole_sweep_in_one_table(two_ranks):
+    lines, code = two_ranks["cycles"]
+
+    assert code == 0
+    assert [row.size for row in rows_of(lines)] == [1024, 2048, 4096] * 3
+    assert sum("size         count" in line for line in lines) == 1
+    assert sum(line.startswith("# Avg bus bandwidth") for line in lines) == 1
+
+
 def test_collective_planted_wrong_value_is_reported_and_ends_with_code_1(two_ranks):
     lines, code = two_ranks["spoilt"]
     wrong = {row.size: [half.wrong for half in row.halves] for row in rows_of(lines)}
 
     assert code == 1
-    assert wrong == {1024: ["0", "0"], 2048: ["1", "1"], 4096: ["0", "0"]}
-    # Two cells are wrong, and each of two ranks counts them, as nccl-tests does.
-    assert "# Out of bounds values : 4 FAILED" in lines
+    # Element 400 of rank 1 exists from 2 KiB on.
+    assert wrong == {1024: ["0", "0"], 2048: ["1", "1"], 4096: ["1", "1"]}
+    # Four cells are wrong, and each of two ranks counts them, as nccl-tests does.
+    assert "# Out of bounds values : 8 FAILED" in lines
+
+
+def test_collective_planted_wrong_value_stands_in_every_cycle(two_ranks):
+    lines, code = two_ranks["spoilt twice"]
+
+    assert code == 1
+    assert [[half.wrong for half in row.halves] for row in rows_of(lines)] == [["1", "N/A"]] * 2
+
+
+@pytest.mark.parametrize("collective", sorted(FACTORS))
+def test_collective_table_is_measured_as_complete(two_ranks, measured, collective):
+    code, document = measured(two_ranks[collective][0])
+
+    assert code == 0
+    assert (document["status"], document["reasons"]) == ("complete", [])
+    (table,) = document["bandwidth"]["tables"]
+    assert (table["test"], table["ranks"], table["complete"]) == (collective, 2, True)
+    assert [row["size_bytes"] for row in table["rows"]] == [8, 512, 32 << 10, 2 << 20]
+    assert {row["out_of_place"]["wrong"] for row in table["rows"]} == {0}
+
+
+def test_collective_planted_wrong_value_is_measured_as_failed(two_ranks, measured):
+    code, document = measured(two_ranks["spoilt"][0])
+
+    assert code == 1
+    assert document["status"] == "failed"
+    assert {"wrong-values", "out-of-bounds"} <= set(document["reasons"])
+    rows = document["bandwidth"]["tables"][0]["rows"]
+    assert [row["out_of_place"]["wrong"] for row in rows] == [0, 1, 1]
+
+
+def test_collective_cycles_are_measured_as_one_complete_table(two_ranks, measured):
+    code, document = measured(two_ranks["cycles"][0])
+
+    assert code == 0
+    assert (document["status"], document["reasons"]) == ("complete", [])
+    assert len(document["bandwidth"]["tables"]) == 1
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter", "sendrecv"])
@@ -202,14 +265,14 @@ MISTAKES = {
     "-b 2 -e 1": "-b must be at least 1 and at most -e",
     "-f 1": "must be a whole number of at least 2, got '1'",
     "-f 2 -i 8": "-f and -i exclude each other",
-    "--inject-wrong 7": "--inject-wrong must be a size of the sweep",
+    "-N 0": "must be a whole number of at least 1, got '0'",
+    "--plant-wrong 7": "must be RANK:INDEX such as 1:0, got '7'",
     "": "RANK, WORLD_SIZE, MASTER_ADDR not set; start this with torchrun",
 }
 PARSE_EACH = """
-import contextlib, importlib.util, io, json, sys
-spec = importlib.util.spec_from_file_location("collective", sys.argv[1])
-collective = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(collective)
+import contextlib, io, json, os, sys
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import collective
 for arguments in sys.argv[2:]:
     error = io.StringIO()
     try:

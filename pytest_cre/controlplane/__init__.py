@@ -1,0 +1,1 @@
+"""Genuine Kubernetes on this machine: built from Go modules, started, stopped; no containers."""

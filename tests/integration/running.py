@@ -1,0 +1,93 @@
+"""Runs of the plugin in processes of their own, and waiting for conditions."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_cre.controlplane import tether
+
+SEED = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certification:
+    """What a run of the plugin gave."""
+
+    code: int
+    output: str
+    report: dict[str, Any]
+    evidence: Path
+
+    def item(self, name: str) -> dict[str, Any]:
+        """Return the item of an id."""
+        (found,) = [each for each in self.report["items"] if f"[{name}]" in each["node_id"]]
+        return found
+
+    def log(self, name: str, pod: int = 0) -> Path:
+        """Return the log of one pod of an entry's only group, by its place in the evidence."""
+        (folder,) = self.evidence.glob(f"*.{name}@full-scale")
+        (path,) = folder.glob(f"*/attempt-0/logs/{pod:04d}-*.log")
+        return path
+
+    def measured(self, name: str, pod: int = 0) -> dict[str, Any]:
+        """Return what `pytest-cre measure` reads from the log of one of the entry's pods."""
+        command = [sys.executable, "-m", "pytest_cre.cli", "measure", "--format", "json"]
+        done = subprocess.run(
+            [*command, str(self.log(name, pod))], capture_output=True, text=True, check=False
+        )
+        assert done.returncode in (0, 10), done.stderr
+        return dict(json.loads(done.stdout))
+
+
+class RunningCertification:
+    """`pytest -m certification` in a process and a folder of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._report = folder / "report.json"
+        self._evidence = folder / "evidence"
+        self._output = folder / "output.txt"
+        # It dies with the tests, even if those are killed.
+        command = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid())]
+        command += [sys.executable, "-m", "pytest", "--pyargs", "pytest_cre.suites"]
+        command += ["-m", "certification", "-p", "no:cacheprovider", f"--rootdir={folder}"]
+        command += [f"--cre-json={self._report}", f"--cre-evidence={self._evidence}", *arguments]
+        env = {name: os.environ[name] for name in os.environ if name != "KUBECONFIG"}
+        env["XDG_STATE_HOME"] = str(folder / "state")
+        with self._output.open("w") as output:
+            self.process = subprocess.Popen(
+                command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def result(self, timeout_s: float = 180.0) -> Certification:
+        """Wait for its end and return what it gave."""
+        code = self.process.wait(timeout_s)
+        report = json.loads(self._report.read_text()) if self._report.exists() else {}
+        return Certification(
+            code=code, output=self._output.read_text(), report=report, evidence=self._evidence
+        )
+
+    def end(self) -> None:
+        """End it if it still runs."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+def until(holds: Any, timeout_s: float = 60.0, poll_s: float = 0.05) -> Any:
+    """Return the condition's value once it is true; fail when it does not become so in time."""
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        value = holds()
+        if value:
+            return value
+        assert time.monotonic() < deadline_s, f"not within {timeout_s:g} s"
+        time.sleep(poll_s)
