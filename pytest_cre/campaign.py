@@ -7,35 +7,48 @@ comes back to `measure/` and `judge/`.
 import copy
 import os
 import queue
-import secrets
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_cre.errors import ClusterProblem, CreError
+from pytest_cre.progress import ProgressBoard, ProgressDisplay
 
 if TYPE_CHECKING:
     from pytest_cre.assessment import Assessor
-    from pytest_cre.catalog.entry import CatalogEntry
+    from pytest_cre.catalog.certification import Certification
+    from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.cluster.client import Client
     from pytest_cre.cluster.local import LocalCluster
+    from pytest_cre.cluster.retry import RetryPolicy
     from pytest_cre.evidence.manifest import PlannedItem
     from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
     from pytest_cre.items import EntryCase
+    from pytest_cre.news import News
     from pytest_cre.options import Settings
+    from pytest_cre.plan.bounds import Bounds
     from pytest_cre.plan.model import Selection, WorkflowPlan
+    from pytest_cre.plan.platform import Ground
+    from pytest_cre.plan.site import Site
+    from pytest_cre.progress import Screen
     from pytest_cre.report.model import ItemReport, RunReport
     from pytest_cre.run.ledger import Ledger
+    from pytest_cre.seat import Seat
 
 START_TIMEOUT_S = 30.0
+CONTROLPLANE_START_TIMEOUT_S = 120.0
 INTERRUPT_PATIENCE_S = 10.0
 SWEEP_PATIENCE_S = 10.0
-SWEEP_RETRY_S = 4.0
+BRIEF_S = 4.0
+SILENCE_S = 10.0  # of the cluster, before a person is told
 
 Manifests = list[dict[str, object]]
 
@@ -44,39 +57,85 @@ class Campaign:
     """What one run does on its cluster. Contacts nothing until it is opened or asked."""
 
     def __init__(
-        self, settings: "Settings", catalog: "Catalog", on_news: Callable[[str], None]
+        self,
+        settings: "Settings",
+        catalog: "Catalog",
+        news: "News",
+        seat: "Seat",
+        *,
+        certification: "Certification | None" = None,
     ) -> None:
+        from pytest_cre.plan.sitefile import site_for, site_of
+
         self.settings = settings
-        self.on_news = on_news  # called in the main thread only
-        self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.certification = certification
+        self.site: Site = site_for(site_of(settings.site_file), certification)
+        self.news = news  # told in the main thread only
+        self._said: queue.SimpleQueue[str] = queue.SimpleQueue()  # by other threads
         self._has_kept = False
         self.catalog = catalog
-        self.run_id = secrets.token_hex(5)
+        self.seat = seat
+        self._display = ProgressDisplay(news.tell, time.monotonic)
+        self._began_s = time.monotonic()
+        self.run_id = seat.run_id
+        self._is_open = False
         self._local: LocalCluster | None = None
         self._folder: Path | None = None
         self._client: Client | ClusterProblem | None = None
         self._server_version: str | None = None
         self._selection: Selection | None = None
+        self._ground: Ground | None = None
         self._ledger: Ledger | None = None
         self._owner: tuple[str, str] | None = None
         self._assessor: Assessor | None = None
 
-    def open(self) -> None:
-        """Start the embedded cluster where that is the one to certify."""
-        if self.settings.cluster != "embedded" or self._local is not None:
-            return
-        from pytest_cre.cluster.local import start_embedded
+    def watch_on(self, screen: "Screen") -> None:
+        """Show progress on this terminal."""
+        self._display.screen = screen
 
-        self._local = start_embedded(
-            scenario=self.settings.scenario,
-            seed=self.settings.simulated_seed,
-            folder=self.folder,
-            timeout_s=START_TIMEOUT_S,
-        )
+    def open(self) -> None:
+        """Start the local cluster where that is the one to certify, and look at the nodes.
+
+        Raises `UsageProblem`. A cluster that does not answer is told by every item, as an error.
+        """
+        if self._is_open or self.seat.is_worker:
+            return
+        self._is_open = True
+        for note in self.certification.notes if self.certification else ():
+            self.news.tell(note)
+        if self.settings.cluster == "embedded":
+            from pytest_cre.cluster.local import start_embedded
+
+            self._local = start_embedded(
+                scenario=self.settings.scenario,
+                seed=self.settings.simulated_seed,
+                folder=self.folder,
+                timeout_s=START_TIMEOUT_S,
+            )
+        elif self.settings.cluster == "controlplane":
+            from pytest_cre.cluster.local import start_controlplane
+
+            self._local = start_controlplane(
+                binaries=self.settings.controlplane_dir,
+                scenario=self.settings.scenario,
+                seed=self.settings.simulated_seed,
+                namespace=self.settings.namespace or "default",
+                folder=self.folder,
+                timeout_s=CONTROLPLANE_START_TIMEOUT_S,
+            )
+        with suppress(ClusterProblem):
+            self._selection = self._select(self.client.with_retry(_brief(self.client)))
+
+    @property
+    def local_kubeconfig(self) -> Path | None:
+        """Return the kubeconfig of the local cluster, or None where the user's is certified."""
+        return self._local.kubeconfig if self._local else self.seat.kubeconfig
 
     @property
     def folder(self) -> Path:
         """Return this run's own temporary folder."""
+        if self.seat.folder is not None:
+            return self.seat.folder
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix=f"pytest-cre-{self.run_id}-"))
         return self._folder
@@ -95,31 +154,68 @@ class Campaign:
 
     def _connect(self) -> "Client":
         from pytest_cre.cluster.client import connect
+        from pytest_cre.cluster.rbac import missing_rights
 
         client = connect(
-            kubeconfig=str(self._local.kubeconfig) if self._local else self.settings.kubeconfig,
+            kubeconfig=str(self.local_kubeconfig or "") or self.settings.kubeconfig,
             context=self.settings.context,
             namespace=self.settings.namespace,
         )
         self._server_version = client.preflight()
+        missing = missing_rights(client)
+        if missing:
+            raise ClusterProblem(
+                f"{client.server}: these credentials may not {', '.join(missing)} "
+                f"(namespace {client.namespace}); `pytest-cre rbac` prints the least rights of a run"
+            )
         return client
 
     @property
     def selection(self) -> "Selection":
         """Return the nodes used and excluded, as they were when first asked for."""
         if self._selection is None:
-            from pytest_cre.cluster.inventory import read_nodes
-            from pytest_cre.plan.selection import select_nodes
-
-            self._selection = select_nodes(
-                read_nodes(self.client),
-                self.catalog.architectures,
-                names=self.settings.nodes,
-                selector=self.settings.node_selector,
-                architecture=self.settings.architecture,
-                max_nodes=self.settings.max_nodes,
-            )
+            self._selection = self._select(self.client)
         return self._selection
+
+    def _select(self, client: "Client") -> "Selection":
+        from pytest_cre.cluster.inventory import read_nodes
+        from pytest_cre.plan.platform import selection_tolerations
+        from pytest_cre.plan.selection import is_gpu_node, select_nodes
+
+        nodes = read_nodes(client)
+        return select_nodes(
+            nodes,
+            self.catalog.architectures,
+            tolerations=selection_tolerations(
+                [node for node in nodes if is_gpu_node(node)],
+                self.catalog.platforms,
+                self.settings.platform,
+                self.site,
+            ),
+            names=self.settings.nodes,
+            selector=self.settings.node_selector,
+            architecture=self.settings.architecture,
+            max_nodes=self.settings.max_nodes,
+        )
+
+    @property
+    def ground(self) -> "Ground":
+        """Return platform and hardware that pods are fitted to; raises `UsageProblem`."""
+        if self._ground is None:
+            from pytest_cre.plan.platform import choose_platform, ground_of
+
+            selection, asked = self.selection, self.settings.platform
+            self._ground = ground_of(
+                choose_platform(selection.nodes, self.catalog.platforms, asked),
+                self.catalog.architectures.get(selection.architecture or ""),
+                self.catalog.platforms,
+                nodes=selection.nodes,
+                was_asked=asked is not None,
+                site=self.site,
+            )
+            for warning in self._ground.warnings:
+                self._said.put(warning)
+        return self._ground
 
     def run(
         self, case: "EntryCase", modify: Callable[[Manifests], None], folder: Path | None
@@ -132,25 +228,31 @@ class Campaign:
         again. Raises `CreError` for what kept it from running.
         """
         stop = threading.Event()
+        board = ProgressBoard(time.monotonic)
+        # Not `Thread.join`: interrupted once, Python 3.11 and 3.12 take the thread for ended.
+        has_ended = threading.Event()
         outcome: list[WorkflowEvidence | BaseException] = []
 
         def work() -> None:
             try:
-                outcome.append(self._run(case, modify, folder, stop))
+                outcome.append(self._run(case, modify, folder, stop, board))
             except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
                 outcome.append(problem)
+            finally:
+                has_ended.set()
 
-        thread = threading.Thread(target=work, name=f"cre-{case.entry.name}", daemon=True)
-        thread.start()
+        threading.Thread(target=work, name=f"cre-{case.entry.name}", daemon=True).start()
         try:
-            while thread.is_alive():
-                thread.join(0.2)  # in slices: a signal reaches the main thread between them
-                while not self._news.empty():
-                    self.on_news(self._news.get())
+            while not has_ended.wait(0.2):  # in slices: a signal reaches us between them
+                self._tell_news()
+                self._display.show(board)
+            self._tell_news()
         except KeyboardInterrupt:
             stop.set()
-            thread.join(INTERRUPT_PATIENCE_S)
+            has_ended.wait(INTERRUPT_PATIENCE_S)
             raise
+        finally:
+            self._display.clear()
         (result,) = outcome
         if isinstance(result, BaseException):
             raise result
@@ -162,35 +264,56 @@ class Campaign:
         modify: Callable[[Manifests], None],
         folder: Path | None,
         stop: threading.Event,
+        board: ProgressBoard,
     ) -> "WorkflowEvidence":
         from pytest_cre.catalog.options import resolve_options
         from pytest_cre.evidence.journal import Journal
         from pytest_cre.evidence.store import write_workflow
+        from pytest_cre.lookout import Lookout
         from pytest_cre.plan.workflow import plan_workflow
         from pytest_cre.run.leases import held_lease
-        from pytest_cre.run.workflow import run_workflow
+        from pytest_cre.run.workflow import MAX_CONCURRENT, run_workflow
 
+        asked = self.certification
+        category = asked.category(case.entry.name, case.scale) if asked else None
         options = self.settings.options
         known = {name: value for name, value in options.items() if name in case.entry.options}
-        selection = self.selection
+        selection, ground = self.selection, self.ground
+        known = {**ground.fitting.option_defaults(case.entry, case.scale), **known}
         plan = plan_workflow(
             case.entry,
             case.scale,
             selection,
             self.catalog.architectures.get(selection.architecture or ""),
-            served=self.client.served_workloads(),
+            served=self._served_workloads,
             run_id=self.run_id,
             owner=self.owner(),
             namespace=self.client.namespace,
             options=resolve_options(case.entry, known),
             scripts=scripts_of(case.entry),
+            nodes_per_group=category.group_size(len(selection.nodes)) if category else None,
+            asked_kind=self.settings.kind,
+            ground=ground,
         )
         plan = _modified(plan, modify)
-        holder = f"{self.run_id}-{os.getpid()}"
         with held_lease(
-            self.client, self.run_id, holder, stop=stop, on_wait=self._news.put
+            self.client,
+            self.run_id,
+            self.seat.holder,
+            stop=stop,
+            on_wait=self._said.put,
+            on_lost=stop.set,
         ) as lease:
+            ran_s = time.monotonic() - self._began_s
+            gpus = sum(len(group.group.nodes) * group.gpus_per_node for group in plan.groups)
+            self.bounds.admit(case.entry, gpus=gpus, ran_s=ran_s, spent_gpu_s=self._spent_gpu_s())
             journal = Journal(folder) if folder else None
+            lookout = Lookout(
+                self.assessor.measure_group,
+                board,
+                multiplier=case.entry.stall_multiplier,
+                clock=time.monotonic,
+            )
             evidence = run_workflow(
                 plan,
                 self.client,
@@ -198,16 +321,52 @@ class Campaign:
                 stop=stop,
                 keep=self._keeps,
                 record=journal.flush if journal else None,
+                on_progress=board.tell,
+                is_stalled=lookout.is_stalled,
+                left_s=self.bounds.left_s(ran_s),
+                max_concurrent=(category.max_concurrent if category else None) or MAX_CONCURRENT,
             )
+            self._spend((time.monotonic() - self._began_s - ran_s) * gpus)
         if folder is not None and journal is not None:
             write_workflow(folder, evidence)
             journal.discard()
-        if lease.is_lost:
+        if lease.loss is not None:
             raise ClusterProblem(
-                f"{self.client.server}: the lease was lost while {case.entry.name} ran, so another "
-                "run may have shared the nodes; its figures mean nothing"
+                f"{self.client.server}: {lease.loss} while {case.entry.name} ran, so another run "
+                "may have shared the nodes; its figures mean nothing"
             )
         return evidence
+
+    @property
+    def bounds(self) -> "Bounds":
+        """Return what the whole run may cost."""
+        from pytest_cre.plan.bounds import Bounds
+
+        return Bounds(deadline_s=self.settings.deadline_s, gpu_minutes=self.settings.gpu_minutes)
+
+    def _spend(self, gpu_s: float) -> None:
+        """Note what an item used, for all processes of the run."""
+        with (self.folder / "spent-gpu-seconds").open("a", encoding="ascii") as file:
+            file.write(f"{gpu_s:.3f}\n")
+
+    def _spent_gpu_s(self) -> float:
+        path = self.folder / "spent-gpu-seconds"
+        return sum(map(float, path.read_text().split())) if path.exists() else 0.0
+
+    def _tell_news(self) -> None:
+        while not self._said.empty():
+            self._display.clear()
+            self.news.tell(self._said.get())
+        if isinstance(self._client, ClusterProblem) or self._client is None:
+            return
+        silence = self._client.silence
+        if silence is not None and silence.lasted_s >= SILENCE_S:
+            self._display.clear()
+            self.news.tell(
+                f"{silence.words}; no answer for {silence.lasted_s:.0f} s; "
+                f"each request is tried again for {self._client.retry.budget_s:.0f} s",
+                subject="silence",
+            )
 
     @property
     def ledger(self) -> "Ledger":
@@ -216,7 +375,7 @@ class Campaign:
             from pytest_cre.run.ledger import SUFFIX, Ledger, ledger_folder
 
             folder = ledger_folder(os.environ)
-            self._ledger = Ledger(folder / f"{self.run_id}-{os.getpid()}{SUFFIX}", self.run_id)
+            self._ledger = Ledger(folder / f"{self.seat.holder}{SUFFIX}", self.run_id)
         return self._ledger
 
     def owner(self) -> tuple[str, str]:
@@ -248,6 +407,8 @@ class Campaign:
             simulated_limits=self._simulated_limits(),
             catalogs=tuple(str(path.absolute()) for path in self.settings.catalogs),
             profiles=tuple(str(path.absolute()) for path in self.settings.profiles),
+            certification=self.certification.text if self.certification else "",
+            certification_source=self.certification.source if self.certification else "",
             logs_place=str(root),
         )
         write_manifest(root, manifest)
@@ -261,9 +422,11 @@ class Campaign:
         keeps = self.settings.keep == "always" or (self.settings.keep == "failed" and has_failed)
         if keeps and not self._has_kept:
             self._has_kept = True
-            self._news.put(
+            self._said.put(
                 f"objects are kept; delete them with: pytest-cre cleanup --run {self.run_id}"
             )
+        if keeps:
+            self.ledger.keep(evidence.manifests)
         return keeps
 
     def sweep(self) -> tuple[str, ...]:
@@ -271,16 +434,41 @@ class Campaign:
 
         Objects that the user asked to keep stay, and with them the ledger that names them.
         """
-        if self._ledger is None or self._has_kept:
-            return ()
         from pytest_cre.run.cleanup import sweep
+        from pytest_cre.run.ledger import has_kept, ledger_folder, ledgers_of
 
-        # Short: after Ctrl-C a person waits, and CI systems kill what takes long.
-        client = self.client.with_retry(replace(self.client.retry, budget_s=SWEEP_RETRY_S))
-        swept = sweep(client, self.run_id, [self._ledger.path], patience_s=SWEEP_PATIENCE_S)
-        self._ledger.close(forget=not swept.leftovers and swept.problem is None)
-        self._ledger = None
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+        if self.seat.is_worker and not self.seat.is_orphan:
+            return ()  # the main process does it, when all workers have ended
+        ledgers = ledgers_of(ledger_folder(os.environ), self.run_id)
+        if not ledgers or has_kept(ledgers):
+            return ()
+        client = self.client.with_retry(_brief(self.client))
+        swept = sweep(client, self.run_id, ledgers, patience_s=SWEEP_PATIENCE_S)
+        if not swept.leftovers and swept.problem is None:
+            for path in ledgers:
+                path.unlink(missing_ok=True)
         return swept.leftovers
+
+    def sweep_after(self, process: str) -> None:
+        """Delete what a process of this run left when it died, and nothing else; let its lease go.
+
+        Where the cluster does not answer, the last sweep of the run does it.
+        """
+        from pytest_cre.run.cleanup import sweep_process
+        from pytest_cre.run.leases import release_lease
+        from pytest_cre.run.ledger import SUFFIX, ledger_folder
+
+        holder = replace(self.seat, process=process).holder
+        ledger = ledger_folder(os.environ) / f"{holder}{SUFFIX}"
+        with suppress(CreError):
+            client = self.client.with_retry(_brief(self.client))
+            if ledger.exists():
+                sweep_process(client, self.run_id, ledger, patience_s=SWEEP_PATIENCE_S)
+            # Last: whoever waits for the lease must not meet the dead worker's pods.
+            release_lease(client, holder)
 
     def close(self) -> None:
         """Sweep if that was not done, and end the local cluster; safe to call twice."""
@@ -306,6 +494,7 @@ class Campaign:
                 self.catalog,
                 simulated_limits=self._simulated_limits(),
                 missing_limit=self.settings.missing_limit,
+                simulated_by=self.settings.simulated_by,
                 logs_place=str(self.settings.evidence_dir) if self.settings.evidence_dir else None,
             )
         return self._assessor
@@ -313,6 +502,16 @@ class Campaign:
     def conclude(self, items: "tuple[ItemReport, ...]", planned: Sequence[str]) -> "RunReport":
         """Clean up and return the report of the whole run; what is left behind is an error."""
         return self.report(items, planned, leftovers=self.sweep())
+
+    @cached_property
+    def _served_workloads(self) -> "frozenset[WorkloadKind]":
+        return self.client.served_workloads()
+
+    @cached_property
+    def _catalog_sha256(self) -> str:
+        from pytest_cre.catalog.digest import catalog_sha256
+
+        return catalog_sha256(self.catalog)
 
     def report(
         self,
@@ -323,7 +522,6 @@ class Campaign:
     ) -> "RunReport":
         """Return the report of the run as far as it has come."""
         from pytest_cre import __version__
-        from pytest_cre.catalog.digest import catalog_sha256
         from pytest_cre.report.model import ClusterReport, RunReport, with_result
 
         selection = self._selection
@@ -343,12 +541,17 @@ class Campaign:
                 excluded=selection.excluded if selection else (),
                 leftovers=leftovers,
                 settings=self.settings.reported(),
-                catalog_sha256=catalog_sha256(self.catalog),
+                catalog_sha256=self._catalog_sha256,
                 plugin_version=__version__,
                 planned=tuple(planned),
                 items=items,
             )
         )
+
+
+def _brief(client: "Client") -> "RetryPolicy":
+    """Return a short patience: after Ctrl-C a person waits, and CI systems kill what takes long."""
+    return replace(client.retry, budget_s=BRIEF_S)
 
 
 def _modified(plan: "WorkflowPlan", modify: Callable[[Manifests], None]) -> "WorkflowPlan":

@@ -10,19 +10,25 @@ from typing import Any
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-def turn_signals_into_interrupts() -> Callable[[], None]:
+def turn_signals_into_interrupts(*, is_worker: bool = False) -> Callable[[], None]:
     """Make SIGTERM and SIGHUP raise KeyboardInterrupt; return what restores the old handlers.
 
     CI systems cancel with SIGTERM, which by default ends pytest without teardown and without a
-    JUnit file. Only the main thread can set handlers; elsewhere nothing is changed.
+    JUnit file. Only the main thread can set handlers; elsewhere nothing is changed. A worker of
+    xdist cleans up once: Ctrl-C reaches it from the terminal, from its controller and from execnet,
+    and only the first one counts.
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
+    signals = (signal.SIGINT, *SIGNALS) if is_worker else SIGNALS
 
     def interrupt(signum: int, _frame: FrameType | None) -> None:
+        if is_worker:
+            for each in signals:
+                signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt(signal.Signals(signum).name)
 
-    old: dict[signal.Signals, Any] = {each: signal.signal(each, interrupt) for each in SIGNALS}
+    old: dict[signal.Signals, Any] = {each: signal.signal(each, interrupt) for each in signals}
 
     def restore() -> None:
         for each, handler in old.items():

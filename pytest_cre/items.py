@@ -119,3 +119,14 @@ def case_ids(cases: Sequence[EntryCase]) -> list[str]:
     if doubled:
         raise UsageProblem(f"catalog: several entries would share the id {doubled[0]!r}")
     return ids
+
+
+def case_of(item: pytest.Item) -> EntryCase | None:
+    """Return what an item runs, or None for one without an entry."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("cre_entry") if callspec is not None else None
+
+
+def fixtures_of(item: pytest.Item) -> tuple[str, ...]:
+    """Return the names of the fixtures that an item uses."""
+    return tuple(getattr(item, "fixturenames", ()))

@@ -5,17 +5,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 import pytest
 
+from pytest_cre.catalog.entry import WorkloadKind
 from pytest_cre.errors import UsageProblem
+from pytest_cre.formats.duration import parse_duration
+from pytest_cre.judge.missing import MissingLimit, SimulatedBy
 
-ClusterChoice = Literal["embedded", "kubernetes"]
-MissingLimit = Literal["skip", "fail", "record"]
+ClusterChoice = Literal["embedded", "controlplane", "kubernetes"]
 Keep = Literal["never", "failed", "always"]
 
-CLUSTERS: tuple[ClusterChoice, ...] = ("embedded", "kubernetes")
+CLUSTERS: tuple[ClusterChoice, ...] = ("embedded", "controlplane", "kubernetes")
+KINDS: tuple[WorkloadKind, ...] = get_args(WorkloadKind)
 DEFAULT_SCENARIO = "h100-8"
 SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
@@ -25,17 +28,26 @@ class Settings:
     """What one run was asked to do."""
 
     cluster: ClusterChoice
+    controlplane_dir: Path | None = None  # programs of the genuine control plane; None: as built
     kubeconfig: str | None = None
     context: str | None = None
     namespace: str | None = None
     catalogs: tuple[Path, ...] = ()  # besides the shipped one
+    certification_file: Path | None = None  # upstream's Certification
+    workload_file: Path | None = None  # upstream's WorkloadRun
     profiles: tuple[Path, ...] = ()  # besides the shipped ones
     architecture: str | None = None
+    platform: str | None = None
+    site_file: Path | None = None
+    simulated_by: SimulatedBy = "scenario"
     options: Mapping[str, str] = field(default_factory=dict)
     scale: str | None = None
+    kind: WorkloadKind | None = None
     nodes: tuple[str, ...] = ()
     node_selector: str = ""
     max_nodes: int | None = None
+    deadline_s: float | None = None  # of the whole run
+    gpu_minutes: float | None = None
     evidence_dir: Path | None = None
     json_file: Path | None = None
     junit_file: Path | None = None
@@ -49,14 +61,22 @@ class Settings:
         """Return the settings that a result depends on, for the report."""
         return {
             "architecture": self.architecture,
+            "platform": self.platform,
+            "site": str(self.site_file) if self.site_file else None,
+            "simulated_by": self.simulated_by,
             "options": dict(sorted(self.options.items())),
+            "certification": str(self.certification_file) if self.certification_file else None,
+            "workload": str(self.workload_file) if self.workload_file else None,
             "scale": self.scale,
+            "kind": self.kind,
             "nodes": list(self.nodes),
             "node_selector": self.node_selector,
             "max_nodes": self.max_nodes,
+            "deadline_s": self.deadline_s,
+            "gpu_minutes": self.gpu_minutes,
             "missing_limit": self.missing_limit,
             "accepted_exclusions": sorted(self.accepted_exclusions),
-            "scenario": self.scenario if self.cluster == "embedded" else None,
+            "scenario": None if self.cluster == "kubernetes" else self.scenario,
             "simulated_seed": self.simulated_seed,
         }
 
@@ -70,6 +90,17 @@ def positive_int(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return value
+
+
+def duration(text: str) -> float:
+    """Return seconds of `90s` or `1h30m`, for argparse."""
+    try:
+        seconds = parse_duration(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+    if seconds <= 0:
+        raise argparse.ArgumentTypeError("must be longer than nothing")
+    return seconds
 
 
 def whole_number(text: str) -> int:
@@ -103,6 +134,11 @@ def add_options(parser: pytest.Parser) -> None:
         parser.addini(ini, help_text, default=None)
 
     both("--cre-cluster", "cre_cluster", "Cluster to certify", choices=CLUSTERS, metavar="KIND")
+    add(
+        "--cre-controlplane",
+        metavar="DIR",
+        help="Programs of --cre-cluster controlplane; default: what `pytest-cre controlplane build` made",
+    )
     add("--cre-kubeconfig", metavar="FILE", help="Kubeconfig of --cre-cluster kubernetes")
     add("--cre-context", metavar="NAME", help="Context of the kubeconfig")
     both("--cre-namespace", "cre_namespace", "Namespace to work in", metavar="NAME")
@@ -122,7 +158,26 @@ def add_options(parser: pytest.Parser) -> None:
         help="Folder with more log profiles, architectures and limits (repeatable; ini: cre_profiles)",
     )
     parser.addini("cre_profiles", "Folders with more profiles", type="paths", default=[])
+    add(
+        "--cre-certification",
+        metavar="FILE",
+        help="Run what a Certification document of cluster-readiness-engine asks for",
+    )
+    add(
+        "--cre-workload",
+        metavar="FILE",
+        help="Run the workload of a WorkloadRun document of cluster-readiness-engine",
+    )
     add("--cre-arch", metavar="NAME", help="GPU architecture to certify; default: by majority")
+    both("--cre-platform", "cre_platform", "Platform of the nodes", metavar="NAME")
+    both("--cre-site", "cre_site", "File that fits pods to a site", metavar="FILE")
+    both(
+        "--cre-simulated-by",
+        "cre_simulated_by",
+        "Limits of simulated nodes: those of the scenario, or the published ones",
+        choices=get_args(SimulatedBy),
+        metavar="LIMITS",
+    )
     add(
         "--cre-option",
         action="append",
@@ -132,9 +187,28 @@ def add_options(parser: pytest.Parser) -> None:
         help="Value of a catalog option such as maxBytes=8G (repeatable)",
     )
     add("--cre-scale", metavar="SCALE", help="Run only the items of this scale")
+    add(
+        "--cre-kind",
+        choices=KINDS,
+        metavar="KIND",
+        help=f"Run entries as this workload kind, not as the first that the cluster serves: "
+        f"{', '.join(KINDS)}",
+    )
     add("--cre-nodes", type=comma_list, default=(), metavar="NAME,...", help="Use only these nodes")
     both("--cre-node-selector", "cre_node_selector", "Label selector of nodes", metavar="SELECTOR")
     add("--cre-max-nodes", type=positive_int, metavar="N", help="Use at most this many nodes")
+    add(
+        "--cre-deadline",
+        type=duration,
+        metavar="DURATION",
+        help="End of the whole run, such as 2h: what does not fit is not started and stays untested",
+    )
+    add(
+        "--cre-gpu-minutes",
+        type=positive_int,
+        metavar="N",
+        help="Most GPU-minutes of the whole run: what does not fit is not started",
+    )
     add("--cre-evidence", metavar="DIR", help="Save specs, facts and raw logs in this folder")
     add("--cre-json", metavar="FILE", help="Write the report as JSON")
     add("--cre-junit", metavar="FILE", help="Write a JUnit file with one case per metric and group")
@@ -142,7 +216,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--cre-missing-limit",
         "cre_missing_limit",
         "Verdict of a figure that no limit applies to",
-        choices=("fail", "skip", "record"),
+        choices=get_args(MissingLimit),
         metavar="POLICY",
     )
     both(
@@ -162,7 +236,7 @@ def add_options(parser: pytest.Parser) -> None:
     both(
         "--cre-scenario",
         "cre_scenario",
-        "Simulated hardware of the embedded cluster",
+        "Simulated hardware of a local cluster",
         metavar="NAME_OR_FILE",
     )
     add("--cre-simulated-seed", type=whole_number, metavar="N", help="Seed of simulated noise")
@@ -192,17 +266,22 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         raise UsageProblem(
             f"cre_cluster: unknown value {given!r} in the ini file; choices: {', '.join(CLUSTERS)}"
         )
-    if kubeconfig and get("cre_cluster") is None:
-        given = "kubernetes"  # naming a kubeconfig is a choice
-    cluster = cast(
-        "ClusterChoice", given or choose_cluster(os.environ if environ is None else environ)
-    )
+    controlplane_dir = cast("str | None", get("cre_controlplane"))
+    if get("cre_cluster") is None:  # naming a kubeconfig or a folder of programs is a choice
+        given = "kubernetes" if kubeconfig else "controlplane" if controlplane_dir else given
+    cluster: ClusterChoice = given or choose_cluster(os.environ if environ is None else environ)
     for name in ("cre_kubeconfig", "cre_context"):
         if get(name) and cluster != "kubernetes":
             flag = "--" + name.replace("_", "-")
             raise UsageProblem(f"{flag} belongs to --cre-cluster kubernetes, not to {cluster}")
-    if get("cre_scenario") and cluster != "embedded":
-        raise UsageProblem(f"--cre-scenario belongs to --cre-cluster embedded, not to {cluster}")
+    if controlplane_dir and cluster != "controlplane":
+        raise UsageProblem(
+            f"--cre-controlplane belongs to --cre-cluster controlplane, not to {cluster}"
+        )
+    if get("cre_scenario") and cluster == "kubernetes":
+        raise UsageProblem(
+            "--cre-scenario belongs to --cre-cluster embedded or controlplane, not to kubernetes"
+        )
     if kubeconfig and not Path(kubeconfig).is_file():
         raise UsageProblem(f"--cre-kubeconfig: no such file: {kubeconfig}")
 
@@ -235,24 +314,46 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
                 f"choices: {', '.join(EXCLUSION_REASONS)}"
             )
 
+    def existing(name: str, text: str | None) -> Path | None:
+        if text and not Path(text).is_file():
+            raise UsageProblem(f"--{name.replace('_', '-')}: no such file: {text}")
+        return Path(text) if text else None
+
+    site_file = existing("cre_site", either("cre_site"))
+    certification_file = existing("cre_certification", get("cre_certification"))
+    workload_file = existing("cre_workload", get("cre_workload"))
+    if certification_file is not None and workload_file is not None:
+        raise UsageProblem("--cre-certification and --cre-workload exclude each other; give one")
+
     return Settings(
         cluster=cluster,
+        controlplane_dir=Path(controlplane_dir).absolute() if controlplane_dir else None,
         kubeconfig=kubeconfig,
         context=get("cre_context"),
         namespace=either("cre_namespace"),
         catalogs=paths("cre_catalog"),
+        certification_file=certification_file,
+        workload_file=workload_file,
         profiles=paths("cre_profiles"),
         architecture=get("cre_arch"),
+        platform=either("cre_platform"),
+        site_file=site_file,
+        simulated_by=cast(
+            "SimulatedBy", choice("cre_simulated_by", get_args(SimulatedBy), "scenario")
+        ),
         options=dict(get("cre_option")),
         scale=get("cre_scale"),
+        kind=get("cre_kind"),
         nodes=tuple(get("cre_nodes")),
         node_selector=either("cre_node_selector") or "",
         max_nodes=get("cre_max_nodes"),
+        deadline_s=get("cre_deadline"),
+        gpu_minutes=get("cre_gpu_minutes"),
         evidence_dir=file("cre_evidence"),
         json_file=file("cre_json"),
         junit_file=file("cre_junit"),
         missing_limit=cast(
-            "MissingLimit", choice("cre_missing_limit", ("fail", "skip", "record"), "skip")
+            "MissingLimit", choice("cre_missing_limit", get_args(MissingLimit), "skip")
         ),
         keep=cast("Keep", choice("cre_keep", ("never", "failed", "always"), "never")),
         accepted_exclusions=tuple(get("cre_accept_excluded")),
@@ -275,5 +376,6 @@ def choose_cluster(environ: Mapping[str, str]) -> ClusterChoice:
         return "embedded"
     raise UsageProblem(
         f"--cre-cluster is needed because a cluster is configured ({found}): "
-        "'kubernetes' runs GPU Jobs there, 'embedded' simulates hardware on this machine"
+        "'kubernetes' runs GPU Jobs there, 'embedded' simulates a cluster on this machine, "
+        "'controlplane' runs genuine Kubernetes with simulated hardware on this machine"
     )

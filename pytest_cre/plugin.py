@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,7 +20,17 @@ from pytest_cre.fixtures import (
     cre_settings,
     cre_workflow,
 )
-from pytest_cre.session import MARKER_HELP, CertificationSession, configure, session_of, unconfigure
+from pytest_cre.session import (
+    MARKER_HELP,
+    CertificationSession,
+    configure,
+    session_of,
+    unconfigure,
+    usage_errors,
+)
+
+if TYPE_CHECKING:
+    from pytest_cre.distribution import Controller, Node
 
 __all__ = [
     "cre_architecture",
@@ -52,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
     session = configure(config)
     if session.is_asked_for:
         config.pluginmanager.register(CertificationHooks(session), "cre-certification")
+    if session.controller is not None:
+        hooks = ControllerHooks(session, session.controller)
+        config.pluginmanager.register(hooks, "cre-controller")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -102,13 +115,12 @@ class CertificationHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
+        self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        self.session.add_properties(item, call.when)
-        return self.session.complete_report(item, (yield))
+        return self.session.reports.complete(item, (yield))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.session.collect(report)
+        self.session.reports.collect(report)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
@@ -118,4 +130,33 @@ class CertificationHooks:
             self.session.finish(session)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        self.session.write_summary(terminalreporter)
+        self.session.reports.write_summary(terminalreporter)
+
+
+class ControllerHooks:
+    """The hooks of a run whose items are run by workers; most of them only xdist knows."""
+
+    def __init__(self, session: CertificationSession, controller: "Controller") -> None:
+        self.session = session
+        self.controller = controller
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        self.session.open()
+
+    def pytest_configure_node(self, node: "Node") -> None:
+        self.controller.equip(node)
+
+    def pytest_xdist_node_collection_finished(self, node: "Node") -> None:
+        with usage_errors():
+            self.controller.take_plan(node)
+
+    def pytest_testnodedown(self, node: "Node", error: object | None) -> None:
+        self.controller.take_down(node, error)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_handlecrashitem(self, report: pytest.TestReport) -> None:
+        self.controller.report_crash(self.session.config, report)
+
+    def pytest_keyboard_interrupt(self) -> None:
+        self.controller.stop_workers(self.session.config)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_cre.cluster.contact import Silence
 from pytest_cre.cluster.exchange import (
     READ_TIMEOUT_S,
     ApiProblem,
@@ -82,6 +83,11 @@ class Client:
     def server(self) -> str:
         """Return the URL of the API server."""
         return self._access.server
+
+    @property
+    def silence(self) -> Silence | None:
+        """Return how long no request of anybody has been answered; None when none waits."""
+        return self._access.contact.silence
 
     @property
     def proxy(self) -> str | None:

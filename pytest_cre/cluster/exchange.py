@@ -105,9 +105,18 @@ class Exchange:
             self.access.reload(generation)
             return attempt()
 
+    def _settled(self, attempt: Callable[[], T]) -> T:
+        """Make an attempt; right after an outage a refusal of our rights is no answer yet."""
+        try:
+            return self._with_credentials(attempt)
+        except ApiProblem as problem:
+            if problem.status in (401, 403) and self.access.contact.is_recovering:
+                raise Unanswered(f"{problem} (the server has just come back)") from None
+            raise
+
     def once(self, request: Request) -> dict[str, Any]:
         """Send a request and return the answer, not repeated but for expired credentials."""
-        return self._with_credentials(lambda: self._answer(request))
+        return self._settled(lambda: self._answer(request))
 
     def _answer(self, request: Request) -> dict[str, Any]:
         response = self._open(request, "application/json", READ_TIMEOUT_S)
@@ -136,8 +145,10 @@ class Exchange:
         return found if isinstance(found, dict) else {}
 
     def _open(self, request: Request, accept: str, read_timeout_s: float) -> "BaseHTTPResponse":
+        contact = self.access.contact
+        mark = contact.sent()
         try:
-            return self.access.open(
+            response = self.access.open(
                 request.method,
                 request.url,
                 accept=accept,
@@ -145,9 +156,21 @@ class Exchange:
                 timeouts_s=(CONNECT_TIMEOUT_S, read_timeout_s),
             )
         except Refused as refusal:
-            raise self._refusal(request, refusal) from None
+            refused = self._refusal(request, refusal)
+            if refused.status in PASSING_STATUSES:
+                contact.failed(mark, str(refused))
+            else:
+                contact.answered(mark)
+            raise refused from None
         except (Unanswered, Unusable) as problem:
-            raise type(problem)(f"{problem} ({request.words})") from None
+            known = type(problem)(f"{problem} ({request.words})")
+            contact.failed(mark, str(known))
+            raise known from None
+        except BaseException:
+            contact.failed(mark, f"{self.access.server}: {request.words}: broken off")
+            raise
+        contact.answered(mark)
+        return response
 
     def _refusal(self, request: Request, refusal: Refused) -> ApiProblem:
         """Return the problem that a refusing answer tells, with what was asked of whom."""
@@ -177,7 +200,7 @@ class Exchange:
         self, request: Request, accept: str, read_timeout_s: float
     ) -> "Iterator[BaseHTTPResponse]":
         """Open an answer that is read as it arrives, with `transport.pieces`."""
-        response = self._with_credentials(lambda: self._open(request, accept, read_timeout_s))
+        response = self._settled(lambda: self._open(request, accept, read_timeout_s))
         try:
             yield response
         finally:

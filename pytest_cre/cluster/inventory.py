@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from pytest_cre.cluster.client import ApiProblem
 from pytest_cre.cluster.objects import (
     NODE,
     POD,
+    RESOURCE_SLICE,
     Object,
     condition,
     entries,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
 
 GPU_RESOURCE = "nvidia.com/gpu"
+GPU_DRIVER = "gpu.nvidia.com"
 
 
 def node_facts(item: Object) -> NodeFacts:
@@ -44,6 +47,11 @@ def node_facts(item: Object) -> NodeFacts:
         ),
         provider_id=str(spec.get("providerID") or ""),
         boot_id=str(part(status, "nodeInfo").get("bootID") or ""),
+        resources={
+            str(name): count
+            for name, amount in sorted(part(status, "allocatable").items())
+            if "/" in str(name) and name != GPU_RESOURCE and (count := _whole(amount))
+        },
         simulated_limits=str(annotations.get(SIMULATED_LIMITS_ANNOTATION) or ""),
     )
 
@@ -54,7 +62,46 @@ def read_nodes(client: "Client", label_selector: str = "") -> tuple[NodeFacts, .
     Each page is reduced to facts before the next is read: most of a Node is its list of images.
     """
     pages = client.pages(NODE, label_selector=label_selector)
-    return _sorted(node_facts(item) for page in pages for item in page.items)
+    nodes = _sorted(node_facts(item) for page in pages for item in page.items)
+    if any(node.gpu_product is not None for node in nodes):
+        return nodes
+    return with_slices(nodes, _slices(client))
+
+
+def with_slices(nodes: Iterable[NodeFacts], slices: Iterable[Object]) -> tuple[NodeFacts, ...]:
+    """Return nodes with the GPUs that ResourceSlices tell of; what a node says itself stands."""
+    products: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for each in slices:
+        spec = part(each, "spec")
+        node = str(spec.get("nodeName") or "")
+        if spec.get("driver") != GPU_DRIVER or not node:
+            continue
+        for device in entries(spec, "devices"):
+            name = part(part(device, "attributes"), "productName").get("string")
+            if name and part(part(device, "attributes"), "type").get("string", "gpu") == "gpu":
+                products.setdefault(node, str(name))
+                counts[node] = counts.get(node, 0) + 1
+    return tuple(
+        replace(
+            node,
+            slice_product=products[node.name],
+            gpus_allocatable=node.gpus_allocatable or counts[node.name],
+        )
+        if node.name in products
+        else node
+        for node in nodes
+    )
+
+
+def _slices(client: "Client") -> tuple[Object, ...]:
+    """Return the ResourceSlices; none where they are not served or may not be read."""
+    try:
+        return tuple(item for page in client.pages(RESOURCE_SLICE) for item in page.items)
+    except ApiProblem as problem:
+        if problem.status not in (403, 404):
+            raise
+        return ()
 
 
 def held_gpus(client: "Client") -> Mapping[str, tuple[tuple[str, int], ...]] | None:

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_cre.errors import UsageProblem
+
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -18,6 +20,26 @@ def proxy_url(kubeconfig: str | None, context: str | None) -> str | None:
     name = _context(kubeconfig, context).get("cluster")
     cluster = _named(kubeconfig, "clusters", name).get("cluster")
     return str(cluster.get("proxy-url") or "") or None if isinstance(cluster, Mapping) else None
+
+
+def check_context(kubeconfig: str | None, context: str) -> None:
+    """Raise `UsageProblem` for a context that the kubeconfig does not have."""
+    import yaml
+
+    try:
+        names = [
+            str(entry["name"])
+            for document in _documents(kubeconfig)
+            for entry in document.get("contexts") or ()
+            if isinstance(entry, Mapping) and "name" in entry
+        ]
+    except (OSError, ValueError, TypeError, yaml.YAMLError):
+        return  # connecting tells what is wrong with it
+    if names and context not in names:
+        raise UsageProblem(
+            f"context {context!r} is not in kubeconfig {kubeconfig or 'of the environment'}; "
+            f"choices: {', '.join(sorted(set(names)))}"
+        )
 
 
 def own_namespace() -> str:

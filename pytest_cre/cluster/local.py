@@ -1,5 +1,6 @@
 """A cluster on this machine, in a process of its own that ends when we do."""
 
+import json
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ class LocalCluster:
 
     kubeconfig: Path
     process: "subprocess.Popen[bytes]"
+    stop_patience_s: float = STOP_PATIENCE_S
 
     @property
     def pid(self) -> int:
@@ -37,7 +39,7 @@ class LocalCluster:
         if self.is_running():
             self.process.terminate()
             try:
-                self.process.wait(STOP_PATIENCE_S)
+                self.process.wait(self.stop_patience_s)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -59,12 +61,43 @@ def start_embedded(
     return start_process(command, kubeconfig, folder / "embedded.log", timeout_s)
 
 
+def start_controlplane(
+    *,
+    binaries: Path | None,
+    scenario: str,
+    seed: int | None,
+    namespace: str,
+    folder: Path,
+    timeout_s: float,
+) -> LocalCluster:
+    """Start a genuine control plane with simulated nodes; the kubeconfig has the least rights.
+
+    `binaries` is the folder that holds its programs, None the place where they are built. Raises
+    `UsageProblem` when they are not there or the scenario is unknown, `ClusterProblem` with the
+    place of its logs when it does not get ready.
+    """
+    from pytest_cre.cluster.rbac import rbac_manifests
+
+    kubeconfig = folder / "kubeconfig"
+    grants = folder / "grants.json"
+    grants.write_text(json.dumps(rbac_manifests(namespace)))
+    command = [sys.executable, "-m", "pytest_cre.controlplane", "serve", "--parent-pipe"]
+    command += ["--kubeconfig-out", str(kubeconfig), "--scenario", scenario]
+    command += ["--grants", str(grants), "--namespace", namespace]
+    command += [] if binaries is None else ["--binaries", str(binaries)]
+    command += [] if seed is None else ["--seed", str(seed)]
+    return start_process(
+        command, kubeconfig, folder / "controlplane.log", timeout_s, stop_patience_s=30.0
+    )
+
+
 def start_process(
     command: Sequence[str],
     kubeconfig: Path,
     log: Path,
     timeout_s: float,
     sleep: Callable[[float], None] = time.sleep,
+    stop_patience_s: float = STOP_PATIENCE_S,
 ) -> LocalCluster:
     """Start a cluster process that writes its kubeconfig once it serves.
 
@@ -83,7 +116,7 @@ def start_process(
             )
     except OSError as problem:
         raise UsageProblem(f"local cluster cannot be started: {problem}") from None
-    cluster = LocalCluster(kubeconfig=kubeconfig, process=process)
+    cluster = LocalCluster(kubeconfig=kubeconfig, process=process, stop_patience_s=stop_patience_s)
     deadline = time.monotonic() + timeout_s
     try:
         while cluster.is_running() and time.monotonic() < deadline:

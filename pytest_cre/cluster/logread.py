@@ -12,6 +12,7 @@ from pytest_cre.cluster.objects import POD, metadata_of, status_of
 from pytest_cre.cluster.pods import ContainerPhase, container_state
 from pytest_cre.cluster.transport import pieces, stream_errors
 from pytest_cre.errors import ClusterProblem, CreError
+from pytest_cre.evidence.model import PodRole
 
 _HEAD_BYTES = 4096
 _PATIENCE_READS = 3  # refusals, or answers that do not reach what is known
@@ -30,6 +31,7 @@ class LogSource:
     completion_index: int | None = None
     attempt: int = 0
     restart_count: int = 0
+    role: PodRole = "rank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

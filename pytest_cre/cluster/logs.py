@@ -67,9 +67,19 @@ class LogFollower:
         """Return, after `finish`, why the log is not whole; None when it is."""
         return self._problem
 
-    def snapshot(self) -> bytes:
-        """Return the log so far, with timestamps, possibly ending in a part of a line."""
-        return self._stream.data if self._stream else self._spool.read()
+    def snapshot(self, most_bytes: int | None = None) -> bytes:
+        """Return the log so far, with timestamps, possibly ending in a part of a line.
+
+        With `most_bytes` only the last whole lines that fit into it.
+        """
+        if self._stream is not None:
+            return self._stream.data
+        if most_bytes is None:
+            return self._spool.read()
+        end = self._spool.whole_bytes
+        start = max(0, end - most_bytes)
+        data = self._spool.read(start, end)
+        return data.partition(b"\n")[2] if start else data
 
     def finish(self, deadline_s: float) -> LogStream:
         """Return the log, whole if that can be had in time. Call it when the container has ended.
@@ -98,6 +108,7 @@ class LogFollower:
             completion_index=self.source.completion_index,
             attempt=self.source.attempt,
             restart_count=self.source.restart_count,
+            role=self.source.role,
             is_complete=is_complete,
             has_gap=self._reader.has_gap,
         )

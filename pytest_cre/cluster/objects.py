@@ -67,6 +67,26 @@ TRAINING_RUNTIME = ResourceKind(
     plural="trainingruntimes",
     kind="TrainingRuntime",
 )
+# What overrides of platforms create besides workloads, and where DRA drivers say what nodes have.
+COMPUTE_DOMAIN = ResourceKind(
+    group="resource.nvidia.com",
+    version="v1beta1",
+    plural="computedomains",
+    kind="ComputeDomain",
+)
+RESOURCE_CLAIM_TEMPLATE = ResourceKind(
+    group="resource.k8s.io",
+    version="v1",
+    plural="resourceclaimtemplates",
+    kind="ResourceClaimTemplate",
+)
+RESOURCE_SLICE = ResourceKind(
+    group="resource.k8s.io",
+    version="v1",
+    plural="resourceslices",
+    kind="ResourceSlice",
+    is_namespaced=False,
+)
 KINDS = (
     NODE,
     POD,
@@ -79,6 +99,9 @@ KINDS = (
     MPI_JOB,
     TRAIN_JOB,
     TRAINING_RUNTIME,
+    COMPUTE_DOMAIN,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
 )
 _BY_NAME = {(each.api_version, each.kind): each for each in KINDS}
 

@@ -1,18 +1,44 @@
 """The least rights that a run needs, as data and as manifests."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from pytest_cre.cluster.exchange import ApiProblem
+from pytest_cre.cluster.objects import KINDS, ResourceKind
+
+if TYPE_CHECKING:
+    from pytest_cre.cluster.client import Client
 
 NAME = "pytest-cre"
+EVERY_CLUSTER = ("", "batch", "coordination.k8s.io")  # API groups that are never missing
+_THREADS = 8
 
 Rule = Mapping[str, Sequence[str]]
 
 # In the namespace of the run. `list` and `delete` are what clean-up finds and removes by label.
+# Where the cluster does not serve an operator's kinds, the rules on them allow nothing.
+_WORKLOAD_VERBS = ("create", "delete", "get", "list", "watch")
 NAMESPACED_RULES: tuple[Rule, ...] = (
+    {"apiGroups": ("batch",), "resources": ("jobs",), "verbs": _WORKLOAD_VERBS},
+    {"apiGroups": ("jobset.x-k8s.io",), "resources": ("jobsets",), "verbs": _WORKLOAD_VERBS},
+    {"apiGroups": ("kubeflow.org",), "resources": ("mpijobs",), "verbs": _WORKLOAD_VERBS},
+    {"apiGroups": ("trainer.kubeflow.org",), "resources": ("trainjobs",), "verbs": _WORKLOAD_VERBS},
     {
-        "apiGroups": ("batch",),
-        "resources": ("jobs",),
-        "verbs": ("create", "delete", "get", "list", "watch"),
+        "apiGroups": ("trainer.kubeflow.org",),
+        "resources": ("trainingruntimes",),
+        "verbs": ("create", "delete", "get", "list"),
+    },
+    # What overrides create: NVLink between nodes, and devices that are claimed.
+    {
+        "apiGroups": ("resource.nvidia.com",),
+        "resources": ("computedomains",),
+        "verbs": ("create", "delete", "get", "list"),
+    },
+    {
+        "apiGroups": ("resource.k8s.io",),
+        "resources": ("resourceclaimtemplates",),
+        "verbs": ("create", "delete", "get", "list"),
     },
     {
         "apiGroups": ("",),
@@ -34,7 +60,42 @@ NAMESPACED_RULES: tuple[Rule, ...] = (
 CLUSTER_RULES: tuple[Rule, ...] = (
     {"apiGroups": ("",), "resources": ("nodes",), "verbs": ("list", "watch")},
     {"apiGroups": ("",), "resources": ("pods",), "verbs": ("list",)},
+    # Where no node carries a product label, DRA drivers say which GPUs there are.
+    {"apiGroups": ("resource.k8s.io",), "resources": ("resourceslices",), "verbs": ("list",)},
 )
+
+
+def missing_rights(client: "Client") -> tuple[str, ...]:
+    """Return what every run needs and our credentials may not do, such as `get pods/log`, sorted.
+
+    The cluster itself is asked, before anything runs: a right that is missing would come up late,
+    that to renew the lease after ten seconds. Empty where it does not answer such questions.
+    """
+    needed = [
+        (verb, resource, _kind(group, resource))
+        for rule in (*NAMESPACED_RULES, *CLUSTER_RULES[:1])
+        for group in rule["apiGroups"]
+        if group in EVERY_CLUSTER
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+    def is_allowed(each: tuple[str, str, ResourceKind]) -> bool:
+        verb, resource, kind = each
+        return client.can_i(verb, kind, subresource=resource.partition("/")[2])
+
+    try:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="cre-rights") as pool:
+            answers = list(pool.map(is_allowed, needed))
+    except ApiProblem:
+        return ()
+    refused = [each for each, allowed in zip(needed, answers, strict=True) if not allowed]
+    return tuple(sorted(f"{verb} {resource}" for verb, resource, _ in refused))
+
+
+def _kind(group: str, resource: str) -> ResourceKind:
+    plural = resource.partition("/")[0]
+    return next(each for each in KINDS if (each.group, each.plural) == (group, plural))
 
 
 def rbac_manifests(namespace: str) -> tuple[dict[str, Any], ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pytest_cre.cluster.contact import Contact
 from pytest_cre.cluster.kubeconfig import context_namespace, own_namespace, proxy_url
 from pytest_cre.errors import ClusterProblem, UsageProblem
 
@@ -51,6 +52,7 @@ class Access:
         self._lock = threading.Lock()
         self.namespace = "default"
         self.reload()
+        self.contact = Contact(self.server)
 
     @property
     def server(self) -> str:

@@ -1,8 +1,9 @@
 """Deleting what a run created: nothing else, and with proof.
 
 An object is ours when it carries the run's label and, besides, this run's ledger knows it, or it is
-owned by something of ours, or it is the run's own ConfigMap or lease. A label alone proves nothing:
-people copy manifests. Every delete names the UID, so a namesake is never hit.
+owned by something of ours, or it is the run's own ConfigMap or lease; so is what stands unlabelled
+between the two. A label alone proves nothing: people copy manifests. Every delete names the UID, so
+a namesake is never hit.
 """
 
 import time
@@ -12,16 +13,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_cre.cluster.client import ApiProblem
 from pytest_cre.cluster.objects import (
+    COMPUTE_DOMAIN,
     CONFIG_MAP,
     JOB,
+    JOB_SET,
     LEASE,
+    MPI_JOB,
     POD,
+    RESOURCE_CLAIM_TEMPLATE,
     SERVICE,
+    TRAIN_JOB,
+    TRAINING_RUNTIME,
     ResourceKind,
     kind_named,
     metadata_of,
 )
+from pytest_cre.cluster.workloads.ownership import owner_of
 from pytest_cre.errors import ClusterProblem
 from pytest_cre.plan.model import MANAGED_BY, RUN_LABEL
 from pytest_cre.plan.names import owner_name
@@ -33,9 +42,17 @@ if TYPE_CHECKING:
 
 POLL_S = 0.2
 _THREADS = 8
-# Workloads before their pods, which they would replace, and before what pods have mounted; the
+# Workloads before what they made and would make again, and before what pods have mounted; the
 # owner last, for as long as it exists it tells what belongs to the run.
-_TIERS: tuple[tuple[ResourceKind, ...], ...] = ((JOB,), (POD,), (SERVICE, LEASE, CONFIG_MAP))
+_TIERS: tuple[tuple[ResourceKind, ...], ...] = (
+    (TRAIN_JOB, MPI_JOB),
+    (JOB_SET,),
+    (JOB,),
+    (POD,),
+    # Under pods that live, a ComputeDomain takes their GPUs' memory with it.
+    (COMPUTE_DOMAIN, RESOURCE_CLAIM_TEMPLATE),
+    (SERVICE, LEASE, TRAINING_RUNTIME, CONFIG_MAP),
+)
 
 Found = tuple[ResourceKind, Mapping[str, Any]]
 
@@ -63,7 +80,35 @@ def sweep(
     Finds objects by label, so also those whose create was never answered. Raises nothing for a
     cluster that does not answer: then what the ledgers know is left over.
     """
+    shared = ((CONFIG_MAP, owner_name(run_id)), (LEASE, LEASE_NAME))
     recorded = read_ledgers(ledgers, run_id)
+    return _sweep(client, run_id, recorded, shared, patience_s, clock, sleep)
+
+
+def sweep_process(
+    client: "Client", run_id: str, ledger: Path, *, patience_s: float = 30.0
+) -> Swept:
+    """Delete what one process of the run created and was not to keep, as `sweep` does.
+
+    What all processes of the run share stays: its ConfigMap and its lease.
+    """
+    own = [
+        each
+        for each in read_ledgers([ledger], run_id)
+        if not each.is_kept and (each.kind, each.name) != ("ConfigMap", owner_name(run_id))
+    ]
+    return _sweep(client, run_id, own, (), patience_s, time.monotonic, time.sleep)
+
+
+def _sweep(
+    client: "Client",
+    run_id: str,
+    recorded: Sequence[Recorded],
+    shared: Sequence[tuple[ResourceKind, str]],
+    patience_s: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> Swept:
     # What was ours stays ours when the owner that proved it is gone.
     uids = {each.uid for each in recorded if each.uid}
     asked: set[str] = set()
@@ -71,7 +116,7 @@ def sweep(
     problem = None
     deadline_s = clock() + patience_s
     try:
-        while found := _find(client, run_id, recorded, uids):
+        while found := _find(client, run_id, recorded, shared, uids):
             new = [each for each in found if not _uids([each]) <= asked]
             if new:
                 problem = _delete(client, new) or problem
@@ -97,7 +142,7 @@ def labelled_runs(client: "Client") -> Mapping[str, int]:
     counts: dict[str, int] = {}
     for kind in (kind for tier in _TIERS for kind in tier):
         selector = "=".join(MANAGED_BY)
-        for item in client.list(kind, label_selector=selector).items:
+        for item in _listed(client, kind, None, selector):
             run_id = (metadata_of(item).get("labels") or {}).get(RUN_LABEL)
             if run_id:
                 counts[run_id] = counts.get(run_id, 0) + 1
@@ -105,7 +150,11 @@ def labelled_runs(client: "Client") -> Mapping[str, int]:
 
 
 def _find(
-    client: "Client", run_id: str, recorded: Sequence[Recorded], uids: set[str]
+    client: "Client",
+    run_id: str,
+    recorded: Sequence[Recorded],
+    shared: Sequence[tuple[ResourceKind, str]],
+    uids: set[str],
 ) -> list[Found]:
     """Return the objects of the run that exist, and add their UIDs to `uids`."""
     namespaces = sorted(
@@ -114,9 +163,38 @@ def _find(
     labelled: list[Found] = []
     for kind in _kinds(recorded):
         for namespace in namespaces:
-            listing = client.list(kind, namespace=namespace, label_selector=f"{RUN_LABEL}={run_id}")
-            labelled += [(kind, item) for item in listing.items]
-    return _only_ours(labelled, run_id, recorded, uids)
+            found = _listed(client, kind, namespace, f"{RUN_LABEL}={run_id}")
+            labelled += [(kind, item) for item in found]
+    labelled += _unlabelled_owners(client, labelled, uids)
+    return _only_ours(labelled, recorded, shared, uids)
+
+
+def _unlabelled_owners(client: "Client", labelled: Sequence[Found], uids: set[str]) -> list[Found]:
+    """Return what owns labelled objects without being labelled, as the Job of an MPIJob's launcher."""
+    known = uids | _uids(labelled)
+    found: list[Found] = []
+    for _, item in labelled:
+        owner = owner_of(item)
+        if owner is None or owner[2] in known or owner[0] is CONFIG_MAP:
+            continue
+        kind, name, uid = owner
+        known.add(uid)
+        owning = client.get(kind, name, namespace=_place(item)[0] or None)
+        if owning is not None and metadata_of(owning).get("uid") == uid:
+            found.append((kind, owning))
+    return found
+
+
+def _listed(
+    client: "Client", kind: ResourceKind, namespace: str | None, selector: str
+) -> Sequence[Mapping[str, Any]]:
+    """Return the objects of a kind, none where the cluster does not serve it."""
+    try:
+        return client.list(kind, namespace=namespace, label_selector=selector).items
+    except ApiProblem as problem:
+        if problem.status == 404:
+            return ()
+        raise
 
 
 def _kinds(recorded: Sequence[Recorded]) -> list[ResourceKind]:
@@ -129,10 +207,13 @@ def _kinds(recorded: Sequence[Recorded]) -> list[ResourceKind]:
 
 
 def _only_ours(
-    labelled: Sequence[Found], run_id: str, recorded: Sequence[Recorded], uids: set[str]
+    labelled: Sequence[Found],
+    recorded: Sequence[Recorded],
+    shared: Sequence[tuple[ResourceKind, str]],
+    uids: set[str],
 ) -> list[Found]:
     unanswered = {each.key for each in recorded if each.uid is None}
-    own_map = owner_name(run_id)
+    owners = {(kind.kind, name) for kind, name in shared}
     ours: list[Found] = []
     rest = list(labelled)
     while True:  # once more for each level of ownership: a pod's Job must be known to be ours first
@@ -141,10 +222,9 @@ def _only_ours(
             for kind, item in rest
             if str(metadata_of(item).get("uid")) in uids
             or (kind.api_version, kind.kind, *_place(item)) in unanswered
-            or (kind, metadata_of(item).get("name")) in ((CONFIG_MAP, own_map), (LEASE, LEASE_NAME))
+            or (kind, metadata_of(item).get("name")) in shared
             or any(
-                owner.get("uid") in uids
-                or (owner.get("kind"), owner.get("name")) == ("ConfigMap", own_map)
+                owner.get("uid") in uids or (owner.get("kind"), owner.get("name")) in owners
                 for owner in metadata_of(item).get("ownerReferences") or ()
             )
         ]

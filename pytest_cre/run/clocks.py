@@ -44,15 +44,18 @@ class PhaseTimes:
 def phase_times(
     job: JobFacts | None, pods: Iterable[PodFacts], scheduled_ns: Mapping[str, int], count: int
 ) -> PhaseTimes:
-    """Return the phases of a Job of `count` pods.
+    """Return the phases of a workload on `count` nodes.
 
-    Only the first pod of each index counts: a replacement is not part of the start. `scheduled_ns`
+    Only the first pod of each place counts: a replacement is not part of the start. A launcher
+    stands beside the pods that take the nodes' GPUs, and is created when those run. `scheduled_ns`
     holds the time of each scheduled pod by UID.
     """
     first = [pod for pod in pods if pod.attempt == 0]
+    on_gpus = [pod for pod in first if pod.role != "launcher"]
+    launchers = int(any(pod.role == "worker" for pod in first))
     created_ns = job.created_ns if job else None
-    queued_ns = _latest((scheduled_ns.get(pod.uid) for pod in first), count)
-    started_ns = _latest((pod.started_ns for pod in first), count)
+    queued_ns = _latest((scheduled_ns.get(pod.uid) for pod in on_gpus), count)
+    started_ns = _latest((pod.started_ns for pod in first), count + launchers)
     return PhaseTimes(
         queue_s=_between_s(created_ns, queued_ns),
         start_s=_between_s(queued_ns, started_ns),

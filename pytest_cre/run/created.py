@@ -59,6 +59,10 @@ class CreatedObjects:
             for recorded in workload_last[1:]:
                 self._delete(client, recorded)
             left = [recorded for recorded in workload_last if self._exists(client, recorded)]
+            # A controller may hold what was in use for a moment, as Trainer does with a runtime.
+            while left and clock() - began_s < patience_s():
+                sleep(GONE_POLL_S)
+                left = [recorded for recorded in left if self._exists(client, recorded)]
         except ClusterProblem as problem:
             return tuple(f"{each.kind}/{each.name} ({problem})" for each in self._recorded)
         for recorded in workload_last:

@@ -23,7 +23,7 @@ class WaitState:
 
 
 class Watchdog:
-    """Each phase has its own deadline. Created when the Job is."""
+    """Each phase has its own deadline. Created when the workload is; `pods` are all it will have."""
 
     def __init__(
         self,
@@ -31,11 +31,13 @@ class Watchdog:
         start_timeout_s: float,
         run_timeout_s: float,
         nodes: Sequence[str],
+        pods: int,
         timing: RunTiming,
     ) -> None:
         self._start_timeout_s = start_timeout_s
         self._run_timeout_s = run_timeout_s
         self._nodes = nodes
+        self._pods = pods
         self._timing = timing
         self._began_s = timing.clock()
         self._ran_s: float | None = None
@@ -71,7 +73,7 @@ class Watchdog:
             self._note_losses(now_s, problems, nodes)
         if self._spoiled_s is not None and now_s - self._spoiled_s >= self._timing.spoiled_s:
             return WaitState(phase="running", problems=self.losses)
-        if self._ran_s is None and pods.started >= len(self._nodes):
+        if self._ran_s is None and pods.started >= self._pods:
             self._ran_s = now_s
         if self._ran_s is None:
             return self._starting(now_s, pods, problems)
@@ -86,7 +88,7 @@ class Watchdog:
         return True
 
     def _starting(self, now_s: float, pods: SeenPods, problems: Sequence[Problem]) -> WaitState:
-        planned = len(self._nodes)
+        planned = self._pods
         phase: Phase = "starting" if pods.scheduled >= planned else "queued"
         bad = tuple(each for each in problems if each.code in BAD_START)
         if not bad:

@@ -1,6 +1,7 @@
 """What the facts of a group say went wrong, apart from any waiting or clock. Pure."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_cre.evidence.model import JobFacts, PodFacts, Problem
 
@@ -23,6 +24,23 @@ def start_problems(
         return reasons
     message = f"{started} of {planned} pods ran within {timeout_s:g} s"
     return (Problem(code="start-timeout", message=message),)
+
+
+def explained(
+    problems: Iterable[Problem], events: Sequence[Mapping[str, str]]
+) -> tuple[Problem, ...]:
+    """Return the problems; a start that nothing explains is told with the newest warning.
+
+    A controller that cannot make what it should says so in events only. `events` are by time.
+    """
+    warnings = [each for each in events if each["type"] == "Warning"]
+    if not warnings:
+        return tuple(problems)
+    words = "{object}: {reason}: {message}".format_map(warnings[-1])
+    return tuple(
+        replace(each, message=f"{each.message}; {words}") if each.code == "start-timeout" else each
+        for each in problems
+    )
 
 
 def end_problems(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_cre.cluster.objects import POD, metadata_of
+from pytest_cre.cluster.objects import NODE, POD, metadata_of
 from pytest_cre.cluster.workloads import workload_of
 from pytest_cre.errors import ClusterProblem
 from pytest_cre.evidence.model import GroupEvidence, JobFacts, LogStream, Problem
@@ -14,8 +14,10 @@ from pytest_cre.plan.render import JOB_LABEL
 from pytest_cre.run.clocks import INTERRUPTED_BUDGET_S, RunTiming, phase_times, until_stopped
 from pytest_cre.run.created import CreatedObjects
 from pytest_cre.run.deadlines import Watchdog
-from pytest_cre.run.diagnosis import end_problems
+from pytest_cre.run.diagnosis import end_problems, explained
 from pytest_cre.run.facts import event_facts
+from pytest_cre.run.health import NodeHealth
+from pytest_cre.run.kin import Kin
 from pytest_cre.run.ledger import Ledger
 from pytest_cre.run.podlogs import PodLogs
 from pytest_cre.run.progress import GroupProgress, Phase
@@ -24,8 +26,11 @@ from pytest_cre.run.seenpods import SeenPods
 if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
     from pytest_cre.evidence.journal import GrowingLog
+    from pytest_cre.formats.cel import Predicate
     from pytest_cre.run.view import ClusterView
 
+_TAIL_BYTES = 1 << 18  # of each log are enough to see whether it moves
+_FEW_NODES = 8  # are asked for one by one; of more the whole list is read
 _SLICE_S = 0.25  # how late an interrupt may be noticed
 
 
@@ -40,8 +45,23 @@ class World:
     on_progress: Callable[[GroupProgress], None]
     is_stalled: Callable[[GroupEvidence], bool] | None
     keep: Callable[[GroupEvidence], bool]
+    until_s: float | None  # when the whole run's deadline passes, by the clock of `timing`
+    health_rule: "Predicate"  # true for a node that has failed
     record: "Callable[[GroupEvidence, Sequence[GrowingLog]], None] | None"
     timing: RunTiming
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether everything is to end now: an interrupt, or the run's deadline."""
+        is_late = self.until_s is not None and self.timing.clock() >= self.until_s
+        return is_late or self.stop.is_set()
+
+    @property
+    def over_words(self) -> str:
+        """Return why everything is to end."""
+        if self.stop.is_set():
+            return "the run was interrupted"
+        return "the run's deadline has passed (--cre-deadline)"
 
 
 def run_group(
@@ -70,6 +90,9 @@ def evidence_of(plan: WorkflowPlan, group: GroupPlan) -> GroupEvidence:
         kind=plan.kind,
         manifests=group.manifests,
         options=dict(plan.options),
+        platform=group.platform,
+        fabrics=group.fabrics,
+        overrides=group.overrides,
     )
 
 
@@ -86,7 +109,9 @@ class _GroupRun:
         self._workload = workload_of(plan.kind)
         self._selector = f"{JOB_LABEL}={group.job_name}"
         self._created = CreatedObjects(world.ledger)
-        self._pods = SeenPods(self._workload.main_container)
+        self._kin = Kin(self._client)
+        self._pods = SeenPods(self._workload)
+        self._health = NodeHealth(group.group.nodes, world.health_rule)
         self._logs = PodLogs(self._client, self._workload.main_container, world.timing.clock)
         self._streams: tuple[LogStream, ...] = ()
         self._problems: list[Problem] = []
@@ -142,6 +167,7 @@ class _GroupRun:
             start_timeout_s=entry.start_timeout_s,
             run_timeout_s=entry.timeout_s,
             nodes=self._group.group.nodes,
+            pods=self._workload.expected_pods(len(self._group.group.nodes)),
             timing=self._timing,
         )
         while True:
@@ -157,6 +183,8 @@ class _GroupRun:
             self._job_object, self._job = job, self._workload.read_terminal(job)
             seen = self._look()
             self._record()
+            if self._health.has_failed:
+                return
             if self._job.terminal != "none":
                 self._problems += watchdog.losses
                 return
@@ -167,7 +195,7 @@ class _GroupRun:
                 is_deciding=self._workload.is_deciding(job),
             )
             if state.problems:
-                self._problems += state.problems
+                self._problems += explained(state.problems, self._events())
                 return
             if self._is_stalled(watchdog):
                 return
@@ -186,10 +214,10 @@ class _GroupRun:
         is_stalled = self._world.is_stalled
         if is_stalled is None or not watchdog.is_stall_check_due():
             return False
-        if not is_stalled(replace(self._evidence(), logs=self._logs.so_far())):
+        if not is_stalled(replace(self._evidence(), logs=self._logs.so_far(_TAIL_BYTES))):
             return False
         message = "stalled: the workload makes no progress any more"
-        self._problems.append(Problem(code="run-timeout", message=message))
+        self._problems.append(Problem(code="stalled", message=message))
         return True
 
     def _look(self) -> object:
@@ -197,15 +225,16 @@ class _GroupRun:
         problem = self._view.problem
         if problem is not None:
             raise problem
+        self._health.look(self._view.nodes())
         pods = self._take(self._view.pods(JOB_LABEL, self._group.job_name))
         versions = tuple(metadata_of(pod).get("resourceVersion") for pod in pods)
-        return versions, self._view.job_version(self._group.job_name)
+        return versions, self._view.job_version(self._group.job_name), self._health.has_failed
 
     def _take(self, pods: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
         """Take in the pods that our Job owns and follow their logs; return them."""
         if self._job_object is None:
             return ()
-        own = self._workload.pods_of(self._job_object, pods)
+        own = self._kin.pods_of(self._job_object, pods)
         for pod, facts in self._pods.update(own, self._view.gone()):
             self._logs.follow(pod, facts)
         return own
@@ -233,32 +262,52 @@ class _GroupRun:
             self._view.wait(min(left_s, _SLICE_S), self._view.generation)
             self._look()
         self._take(self._client.list(POD, label_selector=self._selector).items)
+        self._look_again_at_nodes()
         if self._is_interrupted:
             self._note_interrupt()
             self._streams = self._logs.abandon()
             return
+        if job.terminal == "failed" and self._job_object is not None:
+            job = self._workload.read_terminal(self._job_object, self._kin.read_again())
+            self._job = job
         self._streams, log_problems = self._logs.finish(self._timing.drain_s)
         found = [*self._problems, *self._pods.problems()]
         ended = end_problems(job, self._pods.facts, found, self._pods.killed)
         self._problems = [*ended, *log_problems]
+
+    def _look_again_at_nodes(self) -> None:
+        """Take in the nodes afresh: a watch may lag, or be silent for a minute before it is known."""
+        names = self._group.group.nodes
+        if len(names) <= _FEW_NODES:
+            selectors = [f"metadata.name={name}" for name in names]
+        else:
+            selectors = [""]
+        for selector in selectors:
+            nodes = self._client.list(NODE, field_selector=selector).items
+            self._health.look({str(metadata_of(node).get("name")): node for node in nodes})
 
     def _evidence(self) -> GroupEvidence:
         job = self._job
         times = phase_times(
             job, self._pods.facts, self._pods.scheduled_ns, len(self._group.group.nodes)
         )
-        about = self._pods.uids | ({job.uid} if job else set())
         return replace(
             evidence_of(self._plan, self._group),
             job=job,
             pods=self._pods.facts,
             logs=self._streams,
-            problems=tuple(self._problems),
-            events=event_facts(self._view.events(), about),
+            problems=(*self._problems, *self._health.problems),
+            events=self._events(),
+            nodes_before=self._health.before,
+            nodes_after=self._health.after,
             queue_s=times.queue_s,
             start_s=times.start_s,
             run_s=times.run_s,
         )
+
+    def _events(self) -> tuple[Mapping[str, str], ...]:
+        about = self._pods.uids | self._kin.uids | ({self._job.uid} if self._job else set())
+        return event_facts(self._view.events(), about)
 
     def _remove(self) -> tuple[str, ...]:
         self._tell("cleaning")
@@ -278,10 +327,10 @@ class _GroupRun:
 
     @property
     def _is_interrupted(self) -> bool:
-        return self._world.stop.is_set()
+        return self._world.is_over
 
     def _note_interrupt(self) -> None:
-        self._problems.append(Problem(code="interrupted", message="the run was interrupted"))
+        self._problems.append(Problem(code="interrupted", message=self._world.over_words))
 
     def _tell(self, phase: Phase, *, remaining_s: float | None = None, detail: str = "") -> None:
         """Tell a new phase or number of running pods at once, a longer log soon, all now and then."""

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_cre.cluster.client import Conflict
-from pytest_cre.cluster.objects import LEASE, metadata_of
+from pytest_cre.cluster.objects import LEASE, metadata_of, part
 from pytest_cre.errors import ClusterProblem, UnmetNeed
+from pytest_cre.plan.model import RUN_LABEL
 from pytest_cre.plan.names import run_labels
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ class LeaseTerms:
     """How a lease is held and waited for. `patience_s` None waits until it is free."""
 
     duration_s: float = 60.0
-    renew_s: float = 15.0
-    poll_s: float = 1.0
+    renew_s: float = 10.0
+    poll_s: float = 0.5
+    tell_s: float = 60.0  # between two words to the user who waits
     patience_s: float | None = None
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -41,15 +43,18 @@ def held_lease(
     *,
     stop: threading.Event,
     on_wait: Callable[[str], None] = lambda _: None,
+    on_lost: Callable[[], None] = lambda: None,
     terms: LeaseTerms | None = None,
 ) -> Iterator["HeldLease"]:
     """Hold the namespace's lease; release it at the end.
 
-    `holder` must be of this process alone. While somebody else holds it, `on_wait` is told who and
-    we wait, until `stop` is set or the patience ends: then `UnmetNeed` names the holder.
+    `holder` must be of this process alone. While another run holds it, `on_wait` is told who, at
+    once and then once a minute; other processes of our own run are waited for in silence. We wait
+    until `stop` is set or the patience ends: then `UnmetNeed` names the holder. `on_lost` is called
+    from another thread as soon as the lease is not ours any more.
     """
     lease = _acquire(client, run_id, holder, stop, on_wait, terms or LeaseTerms())
-    held = HeldLease(client, holder, terms or LeaseTerms(), lease)
+    held = HeldLease(client, holder, terms or LeaseTerms(), lease, on_lost)
     try:
         yield held
     finally:
@@ -66,6 +71,7 @@ def _acquire(
 ) -> dict[str, Any]:
     deadline_s = None if terms.patience_s is None else terms.clock() + terms.patience_s
     seen: tuple[object, float] = (None, terms.clock())
+    told: tuple[str, float] = ("", 0.0)
     while True:
         lease = client.get(LEASE, LEASE_NAME) or _create(client, run_id, holder, terms)
         if lease is None:
@@ -81,7 +87,10 @@ def _acquire(
                 return client.replace(_renewed(lease, holder, terms, run_id=run_id))
             continue
         words = f"lease {LEASE_NAME} in namespace {client.namespace} is held by {_holder(lease)}"
-        on_wait(words)
+        is_ours = part(metadata_of(lease), "labels").get(RUN_LABEL) == run_id
+        if not is_ours and (words != told[0] or terms.clock() - told[1] >= terms.tell_s):
+            told = (words, terms.clock())
+            on_wait(words)
         if deadline_s is not None and terms.clock() >= deadline_s:
             raise UnmetNeed(f"{words}; gave up after {terms.patience_s:g} s")
         if stop.wait(terms.poll_s):
@@ -89,27 +98,28 @@ def _acquire(
 
 
 class HeldLease:
-    """A lease that a thread of ours renews. `is_lost` once somebody else took it."""
+    """A lease that a thread of ours renews. `loss` tells how it was lost, if it was."""
 
     def __init__(
-        self, client: "Client", holder: str, terms: LeaseTerms, lease: dict[str, Any]
+        self,
+        client: "Client",
+        holder: str,
+        terms: LeaseTerms,
+        lease: dict[str, Any],
+        on_lost: Callable[[], None],
     ) -> None:
         self._client = client
         self._holder = holder
         self._terms = terms
         self._lease = lease
+        self._on_lost = on_lost
         self._ended = threading.Event()
-        self._lost = threading.Event()
+        self.loss: str | None = None
         self._thread = threading.Thread(target=self._renew, name="cre-lease", daemon=True)
         self._thread.start()
 
-    @property
-    def is_lost(self) -> bool:
-        """Return whether the lease went to somebody else while we worked."""
-        return self._lost.is_set()
-
     def release(self) -> None:
-        """Stop renewing and delete the lease if it is still ours.
+        """Stop renewing and delete the lease if it is still ours; note when it is not.
 
         A cluster that does not answer is left to the sweep, which finds the lease by its label.
         """
@@ -117,8 +127,10 @@ class HeldLease:
         self._thread.join(RELEASE_PATIENCE_S)
         with suppress(ClusterProblem):
             current = self._client.get(LEASE, LEASE_NAME)
-            if current is not None and _holder(current) == self._holder:
-                self._client.delete(LEASE, LEASE_NAME, uid=str(metadata_of(current)["uid"]))
+            if current is None or _holder(current) != self._holder:
+                self._note_loss(current)
+            else:
+                _delete(self._client, current)
 
     def _renew(self) -> None:
         while not self._ended.wait(self._terms.renew_s):
@@ -131,11 +143,29 @@ class HeldLease:
         """After a renewal that failed: read whose lease it is now, if the cluster answers."""
         with suppress(ClusterProblem):
             current = self._client.get(LEASE, LEASE_NAME)
-            if current is None or _holder(current) != self._holder:
-                self._lost.set()
-                self._ended.set()
-            else:
+            if current is not None and _holder(current) == self._holder:
                 self._lease = current
+            elif not self._ended.is_set():  # while it is released it may well be gone
+                self._ended.set()
+                self._note_loss(current)
+                self._on_lost()
+
+    def _note_loss(self, current: dict[str, Any] | None) -> None:
+        if self.loss is None:
+            where = f"lease {LEASE_NAME} in namespace {self._client.namespace}"
+            end = "was deleted" if current is None else f"was taken by {_holder(current)}"
+            self.loss = f"{where} {end}"
+
+
+def release_lease(client: "Client", holder: str) -> None:
+    """Delete the lease if this holder has it. Raises `ClusterProblem`."""
+    current = client.get(LEASE, LEASE_NAME)
+    if current is not None and _holder(current) == holder:
+        _delete(client, current)
+
+
+def _delete(client: "Client", lease: Mapping[str, Any]) -> None:
+    client.delete(LEASE, LEASE_NAME, uid=str(metadata_of(lease)["uid"]))
 
 
 def _create(client: "Client", run_id: str, holder: str, terms: LeaseTerms) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
 """What this process is about to create, and did: on disk before it happens.
 
-One JSON line per step, appended and synced, so that after `kill -9` a later sweep knows what to
-look for. One file per process; a torn last line is ignored.
+One JSON line per step, so that after `kill -9` a later sweep knows what to look for. What is about
+to be created is on the disk first; what came of it may be lost with the machine, for a sweep finds
+that out. One file per process; a torn last line is ignored.
 """
 
 import json
@@ -28,6 +29,7 @@ class Recorded:
     run_id: str
     uid: str | None = None
     is_deleted: bool = False
+    is_kept: bool = False  # the user asked to keep it
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -51,16 +53,8 @@ class Ledger:
 
     def announce(self, manifest: Mapping[str, object]) -> Recorded:
         """Record, before the request is sent, that the manifest's object will be created."""
-        metadata = manifest.get("metadata")
-        fields = metadata if isinstance(metadata, Mapping) else {}
-        recorded = Recorded(
-            api_version=str(manifest.get("apiVersion", "")),
-            kind=str(manifest.get("kind", "")),
-            namespace=str(fields.get("namespace", "")),
-            name=str(fields.get("name", "")),
-            run_id=self.run_id,
-        )
-        self._append(_line("create", recorded))
+        recorded = _recorded(manifest, self.run_id)
+        self._append(_line("create", recorded), is_synced=True)
         return recorded
 
     def created(self, recorded: Recorded, uid: str) -> Recorded:
@@ -73,23 +67,39 @@ class Ledger:
         """Record that the object is gone."""
         self._append(_line("deleted", recorded))
 
-    def close(self, *, forget: bool = False) -> None:
-        """Close the file; `forget` removes it, for a run that left nothing. Safe to call twice."""
+    def keep(self, manifests: Iterable[Mapping[str, object]]) -> None:
+        """Record that the user wants the objects of these manifests to stay."""
+        for manifest in manifests:
+            self._append(_line("kept", _recorded(manifest, self.run_id)))
+
+    def close(self) -> None:
+        """Close the file. Safe to call twice."""
         with self._lock:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
                 self._descriptor = -1
-        if forget:
-            self.path.unlink(missing_ok=True)
 
-    def _append(self, line: Mapping[str, object]) -> None:
+    def _append(self, line: Mapping[str, object], *, is_synced: bool = False) -> None:
         data = (json.dumps(line, sort_keys=True) + "\n").encode()
         try:
             with self._lock:
                 os.write(self._descriptor, data)
-                os.fsync(self._descriptor)
+                if is_synced:
+                    os.fsync(self._descriptor)
         except OSError as error:
             raise EvidenceProblem(f"ledger {self.path}: cannot be written: {error}") from error
+
+
+def _recorded(manifest: Mapping[str, object], run_id: str) -> Recorded:
+    metadata = manifest.get("metadata")
+    fields = metadata if isinstance(metadata, Mapping) else {}
+    return Recorded(
+        api_version=str(manifest.get("apiVersion", "")),
+        kind=str(manifest.get("kind", "")),
+        namespace=str(fields.get("namespace", "")),
+        name=str(fields.get("name", "")),
+        run_id=run_id,
+    )
 
 
 def _line(step: str, recorded: Recorded) -> Mapping[str, object]:
@@ -128,6 +138,11 @@ def read_ledgers(paths: Iterable[Path], run_id: str) -> tuple[Recorded, ...]:
         for recorded in read_ledger(path)
         if recorded.run_id == run_id and not recorded.is_deleted
     )
+
+
+def has_kept(paths: Iterable[Path]) -> bool:
+    """Return whether the user asked to keep an object that one of these ledgers knows."""
+    return any(recorded.is_kept for path in sorted(paths) for recorded in read_ledger(path))
 
 
 def ledger_folder(environ: Mapping[str, str]) -> Path:
@@ -200,6 +215,7 @@ def _parse(line: bytes) -> Recorded | None:
             run_id=str(fields["run"]),
             uid=uid if isinstance(uid, str) else None,
             is_deleted=fields["step"] == "deleted",
+            is_kept=fields["step"] == "kept",
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

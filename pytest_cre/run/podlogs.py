@@ -40,6 +40,7 @@ class PodLogs:
                 completion_index=facts.completion_index,
                 attempt=facts.attempt,
                 restart_count=state.restart_count,
+                role=facts.role,
             )
             self._followers[key] = (source, LogFollower(self._client, source).start())
 
@@ -48,9 +49,15 @@ class PodLogs:
         """Return how much has been read so far."""
         return sum(follower.size_bytes for _, follower in self._followers.values())
 
-    def so_far(self) -> tuple[LogStream, ...]:
-        """Return what has been read so far, as streams that are not complete."""
-        return _sorted(_stream(source, follower) for source, follower in self._followers.values())
+    def so_far(self, most_bytes: int | None = None) -> tuple[LogStream, ...]:
+        """Return what has been read so far, as streams that are not complete.
+
+        With `most_bytes` only the last whole lines that fit into it.
+        """
+        return _sorted(
+            replace(_about(source), data=follower.snapshot(most_bytes))
+            for source, follower in self._followers.values()
+        )
 
     def growing(self) -> tuple[GrowingLog, ...]:
         """Return every log as it stands and grows, in the order in which they began."""
@@ -61,16 +68,20 @@ class PodLogs:
     def finish(self, patience_s: float) -> tuple[tuple[LogStream, ...], tuple[Problem, ...]]:
         """Read every log to its end, together within `patience_s`.
 
-        Returns the streams, and what is missing of them.
+        Returns the streams, and what is missing of them. The logs of workers are taken as they
+        are: an SSH server goes on.
         """
-        followers = [follower for _, follower in self._followers.values()]
+        pairs = self._followers.values()
+        followers = [follower for source, follower in pairs if source.role != "worker"]
+        hosts = [pair for pair in pairs if pair[0].role == "worker"]
         deadline_s = self._clock() + patience_s
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="cre-drain") as pool:
             streams = list(
                 pool.map(lambda each: each.finish(max(0.0, deadline_s - self._clock())), followers)
             )
+            context = list(pool.map(_as_it_is, hosts))
         problems = [each.problem for each in followers if each.problem is not None]
-        return _sorted(streams), tuple(
+        return _sorted([*streams, *context]), tuple(
             sorted(problems, key=lambda each: (each.pod or "", each.code))
         )
 
@@ -95,8 +106,11 @@ class _Growing:
         return self.follower.read(start, end)
 
 
-def _stream(source: LogSource, follower: LogFollower) -> LogStream:
-    return replace(_about(source), data=follower.snapshot())
+def _as_it_is(pair: tuple[LogSource, LogFollower]) -> LogStream:
+    source, follower = pair
+    stream = replace(_about(source), data=follower.snapshot())
+    follower.close()
+    return stream
 
 
 def _about(source: LogSource) -> LogStream:
@@ -108,14 +122,15 @@ def _about(source: LogSource) -> LogStream:
         completion_index=source.completion_index,
         attempt=source.attempt,
         restart_count=source.restart_count,
+        role=source.role,
     )
 
 
 def _sorted(streams: Iterable[LogStream]) -> tuple[LogStream, ...]:
-    """Return the streams by completion index, then by pod and instance."""
+    """Return the streams by completion index, then by pod and instance; those of workers last."""
 
-    def order(each: LogStream) -> tuple[float, int, str, int]:
+    def order(each: LogStream) -> tuple[bool, float, int, str, int]:
         index = float("inf") if each.completion_index is None else each.completion_index
-        return (index, each.attempt, each.pod, each.restart_count)
+        return (each.is_context, index, each.attempt, each.pod, each.restart_count)
 
     return tuple(sorted(streams, key=order))

@@ -5,12 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_cre.cluster.objects import metadata_of
-from pytest_cre.cluster.pods import (
-    completion_index,
-    container_state,
-    pod_facts,
-    pod_problem,
-)
+from pytest_cre.cluster.pods import container_state, pod_facts, pod_problem
+from pytest_cre.cluster.workloads.protocol import PodPlace, Workload
 from pytest_cre.evidence.model import PodFacts, Problem
 from pytest_cre.run.clocks import scheduled_ns
 
@@ -30,16 +26,17 @@ class _Seen:
 
 
 class SeenPods:
-    """The pods of one Job by UID. A pod's attempt is its ordinal among those of its index.
+    """The pods of one workload by UID. A pod's attempt is its ordinal among those of its place.
 
     The order in which deletions and failures are seen tells cause from consequence: a Job deletes
     its other pods only after one has failed, and one watch shows both in their true order.
     """
 
-    def __init__(self, container: str) -> None:
-        self._container = container
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._container = workload.main_container
         self._seen: dict[str, _Seen] = {}
-        self._pods_of_index: dict[int | None, int] = {}
+        self._pods_at: dict[PodPlace, int] = {}
         self._look = 0
         self._deleted_at: dict[str, int] = {}  # by UID: the look that first showed it
         self._failed_at: dict[str, int] = {}  # only failures of a pod's own
@@ -75,11 +72,13 @@ class SeenPods:
             # The first end counts: a kubelet that restarts may tell another one.
             seen = replace(previous, version=version, is_gone=is_gone, is_running=False)
         else:
-            attempt = self._attempt_of(pod) if previous is None else previous.facts.attempt
+            place = self._workload.place_of(pod)
+            attempt = self._next_at(place) if previous is None else previous.facts.attempt
+            facts = pod_facts(pod, main_container=self._container, attempt=attempt)
             phase = container_state(pod, self._container).phase
             seen = _Seen(
                 version=version,
-                facts=pod_facts(pod, main_container=self._container, attempt=attempt),
+                facts=replace(facts, role=place.role, completion_index=place.index),
                 problem=pod_problem(pod, main_container=self._container),
                 is_running=phase == "running" and not is_gone,
                 is_gone=is_gone,
@@ -89,15 +88,14 @@ class SeenPods:
             self._failed_at[uid] = self._look
         return seen
 
-    def _attempt_of(self, pod: Pod) -> int:
-        index = completion_index(pod)
-        attempt = self._pods_of_index.get(index, 0)
-        self._pods_of_index[index] = attempt + 1
+    def _next_at(self, place: PodPlace) -> int:
+        attempt = self._pods_at.get(place, 0)
+        self._pods_at[place] = attempt + 1
         return attempt
 
     @property
     def facts(self) -> tuple[PodFacts, ...]:
-        """Return every pod ever seen, by completion index, attempt and name."""
+        """Return every pod ever seen, by index, attempt and name; workers last."""
         return tuple(sorted((seen.facts for seen in self._seen.values()), key=_order))
 
     @property
@@ -107,12 +105,12 @@ class SeenPods:
 
     @property
     def scheduled(self) -> int:
-        """Return how many of the Job's indexes ever had a pod on a node."""
+        """Return how many of the workload's places ever had a pod on a node."""
         return sum(pod.node is not None for pod in self._first())
 
     @property
     def started(self) -> int:
-        """Return how many of the Job's indexes ever had a container that ran."""
+        """Return how many of the workload's places ever had a container that ran."""
         return sum(
             pod.started_ns is not None or pod.phase in ("Running", *_ENDED) for pod in self._first()
         )
@@ -124,8 +122,11 @@ class SeenPods:
 
     @property
     def have_ended(self) -> bool:
-        """Return whether no pod runs any more."""
-        return all(seen.is_gone or seen.facts.phase in _ENDED for seen in self._seen.values())
+        """Return whether no pod runs any more that comes to an end by itself."""
+        return all(
+            seen.is_gone or seen.facts.phase in _ENDED or seen.facts.role == "worker"
+            for seen in self._seen.values()
+        )
 
     @property
     def killed(self) -> frozenset[str]:
@@ -180,9 +181,9 @@ def _deleted(pod: PodFacts) -> Problem:
     return Problem(code="pod-deleted", message=message, node=pod.node, pod=pod.name)
 
 
-def _order(pod: PodFacts) -> tuple[float, int, str]:
+def _order(pod: PodFacts) -> tuple[bool, float, int, str]:
     index = float("inf") if pod.completion_index is None else pod.completion_index
-    return (index, pod.attempt, pod.name)
+    return (pod.role == "worker", index, pod.attempt, pod.name)
 
 
 def _age(pod: Pod) -> tuple[str, str]:

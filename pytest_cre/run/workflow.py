@@ -12,6 +12,7 @@ from pytest_cre.evidence.model import GroupEvidence, Problem, WorkflowEvidence
 from pytest_cre.plan.model import ENTRY_LABEL, RUN_LABEL, GroupPlan, WorkflowPlan
 from pytest_cre.plan.workflow import disjoint
 from pytest_cre.run.clocks import RunTiming
+from pytest_cre.run.health import compile_rule
 from pytest_cre.run.job import World, evidence_of, run_group
 from pytest_cre.run.ledger import Ledger
 from pytest_cre.run.progress import GroupProgress
@@ -43,6 +44,7 @@ def run_workflow(
     wants_more: Callable[[GroupEvidence], GroupPlan | None] | None = None,
     keep: Callable[[GroupEvidence], bool] = lambda _: False,
     record: "Callable[[GroupEvidence, Sequence[GrowingLog]], None] | None" = None,
+    left_s: float | None = None,
     max_concurrent: int = MAX_CONCURRENT,
     timing: RunTiming | None = None,
 ) -> WorkflowEvidence:
@@ -52,6 +54,7 @@ def run_workflow(
     - `on_progress` is called from the groups' threads and must be quick.
     - `is_stalled` is asked now and then with a running group's evidence so far.
     - `wants_more` returns the plan of another attempt on a group, or None when it is satisfied.
+    - `left_s` is what is left of the whole run; after it every group ends as by `stop`.
     - `record` is given a running group's evidence and growing logs now and then.
     - `keep` says which group's objects stay in the cluster; they are not leftovers.
 
@@ -60,6 +63,8 @@ def run_workflow(
     """
     finished: list[_Done] = []
     never_ran = list(plan.groups)
+    timing = timing or RunTiming()
+    over_words = "the run was interrupted"
     if plan.groups:
         selector = f"{RUN_LABEL}={ledger.run_id},{ENTRY_LABEL}={plan.entry.label_value}"
         with ClusterView(client, workload_of(plan.kind).kind, selector) as view:
@@ -71,15 +76,18 @@ def run_workflow(
                 on_progress=on_progress,
                 is_stalled=is_stalled,
                 keep=keep,
+                health_rule=compile_rule(plan.entry.node_health),
                 record=record,
-                timing=timing or RunTiming(),
+                until_s=None if left_s is None else timing.clock() + left_s,
+                timing=timing,
             )
             finished, never_ran = _run_groups(plan, world, wants_more, max_concurrent)
+            over_words = world.over_words
     for result in finished:
         if result.bug is not None:
             raise result.bug
     evidences = [result.evidence for result in finished if result.evidence is not None]
-    evidences += [_never_ran(plan, group) for group in never_ran]
+    evidences += [_never_ran(plan, group, over_words) for group in never_ran]
     return WorkflowEvidence(
         entry=plan.entry.name,
         scale=plan.scale,
@@ -87,6 +95,8 @@ def run_workflow(
         excluded=plan.excluded,
         problems=plan.problems,
         leftovers=tuple(sorted(name for result in finished for name in result.leftovers)),
+        kind=plan.kind,
+        kind_reason=plan.kind_reason,
     )
 
 
@@ -103,7 +113,7 @@ def _run_groups(
     running: list[GroupPlan] = []
     try:
         while True:
-            for group in _startable(pending, running, max_concurrent, world.stop):
+            for group in _startable(pending, running, max_concurrent, world):
                 pending.remove(group)
                 running.append(group)
                 _start(plan, group, world, done)
@@ -112,7 +122,7 @@ def _run_groups(
             result = done.get()
             running.remove(result.group)
             finished.append(result)
-            another = _another(result, wants_more, world.stop)
+            another = _another(result, wants_more, world)
             if another is not None:
                 pending.appendleft(another)
     except BaseException:
@@ -123,11 +133,11 @@ def _run_groups(
 
 
 def _startable(
-    pending: "deque[GroupPlan]", running: list[GroupPlan], most: int, stop: threading.Event
+    pending: "deque[GroupPlan]", running: list[GroupPlan], most: int, world: World
 ) -> list[GroupPlan]:
     """Return the pending groups that share no node with a running one or with each other."""
     chosen: list[GroupPlan] = []
-    if stop.is_set():
+    if world.is_over:
         return chosen
     for group in pending:
         if len(running) + len(chosen) >= most:
@@ -155,15 +165,15 @@ def _start(
 def _another(
     result: _Done,
     wants_more: Callable[[GroupEvidence], GroupPlan | None] | None,
-    stop: threading.Event,
+    world: World,
 ) -> GroupPlan | None:
-    if wants_more is None or result.evidence is None or stop.is_set():
+    if wants_more is None or result.evidence is None or world.is_over:
         return None
     return wants_more(result.evidence)
 
 
-def _never_ran(plan: WorkflowPlan, group: GroupPlan) -> GroupEvidence:
-    problem = Problem(code="interrupted", message="the run was interrupted before it started")
+def _never_ran(plan: WorkflowPlan, group: GroupPlan, why: str) -> GroupEvidence:
+    problem = Problem(code="interrupted", message=f"{why} before it started")
     return replace(evidence_of(plan, group), problems=(problem,))
 
 

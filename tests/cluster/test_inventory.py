@@ -3,7 +3,13 @@ import json
 import pytest
 import yaml
 
-from pytest_cre.cluster.inventory import held_gpus, load_nodes, node_facts, read_nodes
+from pytest_cre.cluster.inventory import (
+    held_gpus,
+    load_nodes,
+    node_facts,
+    read_nodes,
+    with_slices,
+)
 from pytest_cre.errors import EvidenceProblem
 
 
@@ -176,3 +182,54 @@ def test_load_nodes_of_a_missing_file_or_other_bytes_is_one_line(tmp_path):
     path.write_bytes(b"\xff\xfe\xff")
     with pytest.raises(EvidenceProblem, match="neither JSON nor YAML"):
         load_nodes(path)
+
+
+def slice_of(node, *names, driver="gpu.nvidia.com"):
+    devices = [
+        {
+            "name": f"gpu-{index}",
+            "attributes": {"productName": {"string": name}, "type": {"string": "gpu"}},
+        }
+        for index, name in enumerate(names)
+    ]
+    return {
+        "kind": "ResourceSlice",
+        "spec": {"driver": driver, "nodeName": node, "devices": devices},
+    }
+
+
+def bare_node(name, **allocatable):
+    return node_facts({"metadata": {"name": name}, "status": {"allocatable": allocatable}})
+
+
+def test_node_facts_hold_extended_resources_without_gpus_and_what_kubernetes_has_itself():
+    amounts = {
+        "cpu": "8", "nvidia.com/gpu": "8", "rdma/ib": "8", "hugepages-2Mi": "0",
+        "vpc.amazonaws.com/efa": "32", "example.org/none": "0", "example.org/odd": "x",
+    }  # fmt: skip
+    assert bare_node("a", **amounts).resources == {"rdma/ib": 8, "vpc.amazonaws.com/efa": 32}
+
+
+def test_slices_tell_product_and_number_of_gpus_where_the_node_says_nothing():
+    name = "NVIDIA H100 80GB HBM3"
+    nodes = (bare_node("a"), bare_node("b", **{"nvidia.com/gpu": "4"}), bare_node("c"))
+    slices = [slice_of("a", name, name), slice_of("b", name), slice_of("c", name, driver="other")]
+    a, b, c = with_slices(nodes, slices)
+    assert (a.gpu_product, a.gpus_allocatable) == ("NVIDIA-H100-80GB-HBM3", 2)
+    assert (b.gpu_product, b.gpus_allocatable) == ("NVIDIA-H100-80GB-HBM3", 4)
+    assert (c.gpu_product, c.gpus_allocatable) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"spec": None}, {"spec": {"driver": "gpu.nvidia.com", "nodeName": "a", "devices": [{}, 5]}},
+     slice_of(None, "x"), {"spec": {"driver": "gpu.nvidia.com", "nodeName": "a", "devices": None}}],
+)  # fmt: skip
+def test_misshapen_slices_tell_nothing(broken):
+    assert with_slices((bare_node("a"),), [broken]) == (bare_node("a"),)
+
+
+def test_partitions_of_a_gpu_are_not_counted_as_gpus():
+    mig = slice_of("a", "NVIDIA H100 80GB HBM3")
+    mig["spec"]["devices"][0]["attributes"]["type"] = {"string": "mig"}
+    assert with_slices((bare_node("a"),), [mig]) == (bare_node("a"),)

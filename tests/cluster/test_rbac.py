@@ -1,5 +1,7 @@
-from pytest_cre.cluster.objects import kind_named
-from pytest_cre.cluster.rbac import CLUSTER_RULES, NAMESPACED_RULES, rbac_manifests
+from pytest_cre.cluster.client import ApiProblem
+from pytest_cre.cluster.objects import KINDS
+from pytest_cre.cluster.rbac import CLUSTER_RULES, NAMESPACED_RULES, missing_rights, rbac_manifests
+from pytest_cre.cluster.workloads import WORKLOADS
 
 
 def test_roles_are_bound_to_the_account_they_come_with():
@@ -37,9 +39,34 @@ def test_no_rule_is_a_wildcard_or_reaches_for_secrets():
         assert not values & {"secrets", "escalate", "bind", "impersonate", "deletecollection"}
 
 
+class Asked:
+    """A client whose cluster refuses some rights, or to answer."""
+
+    def __init__(self, *refused, problem=None):
+        self.refused, self.problem = set(refused), problem
+
+    def can_i(self, verb, kind, *, subresource=""):
+        if self.problem is not None:
+            raise self.problem
+        return (verb, "/".join(filter(None, (kind.plural, subresource)))) not in self.refused
+
+
+def test_missing_rights_are_named_by_verb_and_resource():
+    client = Asked(("get", "pods/log"), ("list", "nodes"), ("update", "leases"))
+
+    assert missing_rights(client) == ("get pods/log", "list nodes", "update leases")
+
+
+def test_rights_on_what_a_cluster_may_lack_are_not_demanded():
+    assert missing_rights(Asked(("create", "jobsets"), ("list", "resourceslices"))) == ()
+
+
+def test_cluster_that_does_not_answer_about_rights_is_not_refused():
+    assert missing_rights(Asked(problem=ApiProblem("no", status=404, reason=""))) == ()
+
+
 def test_every_rule_is_about_a_kind_that_the_harness_knows():
-    known = {("batch", "jobs"), ("", "configmaps"), ("", "services"), ("", "pods"), ("", "nodes")}
-    known |= {("", "pods/log"), ("", "events"), ("coordination.k8s.io", "leases")}
+    known = {(kind.group, kind.plural) for kind in KINDS} | {("", "pods/log")}
     found = {
         (group, resource)
         for rule in (*NAMESPACED_RULES, *CLUSTER_RULES)
@@ -47,4 +74,17 @@ def test_every_rule_is_about_a_kind_that_the_harness_knows():
         for resource in rule["resources"]
     }
     assert found == known
-    assert kind_named("batch/v1", "Job") is not None
+
+
+def test_every_workload_kind_can_be_created_watched_and_deleted():
+    verbs = {
+        (group, resource): set(rule["verbs"])
+        for rule in NAMESPACED_RULES
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    for workload in WORKLOADS.values():
+        found = verbs[workload.kind.group, workload.kind.plural]
+        assert found == {"create", "delete", "get", "list", "watch"}
+    runtimes = verbs["trainer.kubeflow.org", "trainingruntimes"]
+    assert runtimes == {"create", "delete", "get", "list"}

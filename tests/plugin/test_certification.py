@@ -1,91 +1,20 @@
 """The main job on the embedded cluster, end to end: from catalog entry to reports."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from junitparser import JUnitXml
 
-from pytest_cre.cluster.client import Client, connect
-from pytest_cre.cluster.local import start_embedded
-from pytest_cre.cluster.objects import CONFIG_MAP, JOB, LEASE, POD, SERVICE
-
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
-OURS = "app.kubernetes.io/managed-by=pytest-cre"
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    output: str
-    folder: Path
-
-    def json(self) -> dict:
-        return json.loads((self.folder / "r.json").read_text())
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """Return an environment in which no cluster is configured."""
-    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-    return {**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "200"}
-
-
-def command(*arguments: str) -> list[str]:
-    reports = ("--junitxml=r.xml", "--cre-junit=m.xml", "--cre-json=r.json")
-    certify = ("-m", "certification", "-p", "no:cacheprovider", *reports)
-    return [sys.executable, "-m", "pytest", *certify, *arguments]
-
-
-def certify(folder: Path, *arguments: str) -> Done:
-    done = subprocess.run(
-        command(*arguments),
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return Done(done.returncode, done.stdout + done.stderr, folder)
-
-
 SUITES = ("--pyargs", "pytest_cre.suites")
+MAIN_JOB = "nccl-all-reduce or nemotron5-8b"
 
 
 @pytest.fixture(scope="module")
-def healthy(tmp_path_factory) -> Done:
-    return certify(tmp_path_factory.mktemp("healthy"), *SUITES)
-
-
-@dataclass(frozen=True)
-class Served:
-    kubeconfig: Path
-    client: Client
-
-    def ours(self) -> list[str]:
-        return [
-            item["metadata"]["name"]
-            for kind in (JOB, POD, SERVICE, CONFIG_MAP, LEASE)
-            for item in self.client.list(kind, label_selector=OURS).items
-        ]
-
-
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory) -> Iterator[Served]:
-    cluster = start_embedded(
-        scenario="slow-node", seed=None, folder=tmp_path_factory.mktemp("slow"), timeout_s=30
-    )
-    client = connect(kubeconfig=str(cluster.kubeconfig), context=None, namespace=None)
-    yield Served(cluster.kubeconfig, client)
-    cluster.stop()
+def healthy(tmp_path_factory, certify_in):
+    return certify_in(tmp_path_factory.mktemp("healthy"))(*SUITES, "-k", MAIN_JOB)
 
 
 def test_healthy_cluster_passes_and_says_that_it_is_simulated(healthy):
@@ -132,11 +61,10 @@ def test_junit_class_names_are_those_of_the_suites(healthy):
     assert names == {"suites.test_communication", "suites.test_training"}
 
 
-def test_slow_node_fails_with_the_report_in_the_first_line(slow, tmp_path):
+def test_slow_node_fails_with_the_report_in_the_first_line(slow, certify, tmp_path):
     done = certify(
-        tmp_path,
         *SUITES,
-        *("--cre-cluster", "kubernetes", "--cre-kubeconfig", str(slow.kubeconfig)),
+        *slow.options,
         *("-k", "nccl-all-reduce and not intra-node"),
     )
 
@@ -150,29 +78,15 @@ def test_slow_node_fails_with_the_report_in_the_first_line(slow, tmp_path):
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_interrupt_writes_reports_and_leaves_nothing(slow, tmp_path, signum):
-    process = subprocess.Popen(
-        command(
-            *SUITES,
-            *("--cre-cluster", "kubernetes", "--cre-kubeconfig", str(slow.kubeconfig)),
-            *("-k", "nemotron", "--cre-option", "maxSteps=100000"),
-        ),
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+def test_interrupt_writes_reports_and_leaves_nothing(slow, certify, eventually, tmp_path, signum):
+    process = certify.start(
+        *SUITES, *slow.options, "-k", "nemotron5-8b", "--cre-option", "maxSteps=100000"
     )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        pods = slow.client.list(POD, label_selector=OURS).items
-        if pods and all(pod["status"].get("phase") == "Running" for pod in pods):
-            break
-        time.sleep(0.1)
+    eventually(slow.runs_pods)
     process.send_signal(signum)
-    output, _ = process.communicate(timeout=60)
+    done = certify.end(process)
 
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert done.code == pytest.ExitCode.INTERRUPTED, done.output
     (case,) = [each for suite in JUnitXml.fromfile(str(tmp_path / "r.xml")) for each in suite]
     assert case.name == "test_goodput[nemotron5-8b]"
     assert "interrupted after" in case.result[0].text
@@ -180,15 +94,15 @@ def test_interrupt_writes_reports_and_leaves_nothing(slow, tmp_path, signum):
     assert slow.ours() == []
 
 
-def test_user_test_of_five_lines_runs_and_is_reported(tmp_path):
+def test_user_test_of_five_lines_runs_and_is_reported(certify, tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n\n\n"
-        '@pytest.mark.certification("communication/nccl-*")\n'
+        '@pytest.mark.certification("communication/nccl-all-reduce")\n'
         "def test_large(cre_bandwidth):\n"
         "    assert cre_bandwidth.at(64 << 20).in_place.busbw_gbs > 1\n"
     )
 
-    done = certify(tmp_path, *SMALL)
+    done = certify(*SMALL)
 
     assert done.code == 0, done.output
     assert [item["code"] for item in done.json()["items"]] == ["pass", "pass"]
@@ -199,15 +113,15 @@ def test_user_test_of_five_lines_runs_and_is_reported(tmp_path):
     ["pass", "pytest.skip('no mood')", "pytest.xfail('known')"],
     ids=["looks-at-nothing", "skips", "expects-failure"],
 )
-def test_user_test_cannot_hide_a_crashed_workload(tmp_path, body):
+def test_user_test_cannot_hide_a_crashed_workload(certify, tmp_path, body):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n\n\n"
-        '@pytest.mark.certification("training/*")\n'
+        '@pytest.mark.certification("training/nemotron5-8b")\n'
         "def test_blind(cre_workflow):\n"
         f"    {body}\n"
     )
 
-    done = certify(tmp_path, "--cre-scenario", "crash-node")
+    done = certify("--cre-scenario", "crash-node")
 
     assert done.code == 1, done.output
     (item,) = done.json()["items"]
@@ -215,24 +129,24 @@ def test_user_test_cannot_hide_a_crashed_workload(tmp_path, body):
     assert item["text"].startswith("the log tells a failure: RuntimeError: CUDA error")
 
 
-def test_user_test_that_looks_at_nothing_leaves_a_healthy_run_incomplete(tmp_path):
+def test_user_test_that_looks_at_nothing_leaves_a_healthy_run_incomplete(certify, tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n\n\n"
-        '@pytest.mark.certification("training/*")\n'
+        '@pytest.mark.certification("training/nemotron5-8b")\n'
         "def test_blind(cre_workflow):\n"
         "    pass\n"
     )
 
-    done = certify(tmp_path)
+    done = certify()
 
     assert done.code == 10, done.output
     assert done.json()["items"][0]["code"] == "no-limit"
 
 
-def test_recorded_figure_must_be_a_named_number_and_is_reported(tmp_path):
+def test_recorded_figure_must_be_a_named_number_and_is_reported(certify, tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n\n\n"
-        '@pytest.mark.certification("training/*")\n'
+        '@pytest.mark.certification("training/nemotron5-8b")\n'
         "def test_mine(cre_goodput, cre_record):\n"
         "    for name, value in (('', 1.0), ('x', float('nan'))):\n"
         "        with pytest.raises(ValueError, match='cre_record'):\n"
@@ -240,7 +154,7 @@ def test_recorded_figure_must_be_a_named_number_and_is_reported(tmp_path):
         "    cre_record('own', cre_goodput.avg_step_time_s, 's')\n"
     )
 
-    done = certify(tmp_path)
+    done = certify()
 
     assert done.code == 0, done.output
     recorded = done.json()["items"][0]["recorded"]
@@ -248,21 +162,21 @@ def test_recorded_figure_must_be_a_named_number_and_is_reported(tmp_path):
     assert recorded["own"]["value"] > 0
 
 
-def test_user_test_that_never_runs_its_entry_leaves_the_run_incomplete(tmp_path):
+def test_user_test_that_never_runs_its_entry_leaves_the_run_incomplete(certify, tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n\n\n"
-        '@pytest.mark.certification("training/*")\n'
+        '@pytest.mark.certification("training/nemotron5-8b")\n'
         "def test_idle(cre_entry):\n"
         "    pass\n"
     )
 
-    done = certify(tmp_path)
+    done = certify()
 
     assert done.code == 10, done.output
     assert done.json()["items"][0]["code"] == "unmet"
 
 
-def test_copied_entry_follows_its_own_arguments(tmp_path):
+def test_copied_entry_follows_its_own_arguments(certify, tmp_path):
     from pytest_cre.catalog.loader import shipped_suites
 
     text = (shipped_suites() / "communication/nccl-all-reduce.yaml").read_text()
@@ -278,16 +192,16 @@ def test_copied_entry_follows_its_own_arguments(tmp_path):
     )
 
     done = certify(
-        tmp_path,
         *("--cre-catalog", "mine", "--cre-scale", "full-scale"),
         *("--cre-option", "minBytes=1M", "--cre-option", "maxBytes=16M"),
         *("--cre-option", "stepFactor=4", "--cre-option", "numIterations=3"),
+        *("--cre-option", "numCycles=1"),
     )
 
     assert done.code == 0, done.output
 
 
-def test_cluster_that_does_not_answer_is_an_error_in_one_line(tmp_path):
+def test_cluster_that_does_not_answer_is_an_error_in_one_line(certify, tmp_path):
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
@@ -296,9 +210,7 @@ def test_cluster_that_does_not_answer_is_an_error_in_one_line(tmp_path):
         "users: [{name: a, user: {token: x}}]\n"
     )
 
-    done = certify(
-        tmp_path, *SUITES, "--cre-cluster", "kubernetes", "--cre-kubeconfig", str(kubeconfig)
-    )
+    done = certify(*SUITES, "--cre-cluster", "kubernetes", "--cre-kubeconfig", str(kubeconfig))
 
     assert done.code == 1, done.output
     assert done.json()["result"] == "ERROR"

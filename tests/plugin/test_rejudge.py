@@ -42,7 +42,7 @@ def rejudge(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def finished(request, tmp_path_factory) -> tuple[Path, int]:
     folder = tmp_path_factory.mktemp(request.param)
     done = subprocess.run(
-        pytest_command("--cre-scenario", request.param, "-k", "nccl", *SMALL),
+        pytest_command("--cre-scenario", request.param, "-k", "nccl-all-reduce", *SMALL),
         cwd=folder,
         env=environment(folder),
         capture_output=True,
@@ -119,7 +119,7 @@ def test_rejudge_of_a_folder_without_evidence_says_so(tmp_path):
 def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(tmp_path):
     running = subprocess.Popen(
         pytest_command(
-            "--cre-scenario", "h100-2", "-k", "nemotron", "--cre-option", "maxSteps=100000"
+            "--cre-scenario", "h100-2", "-k", "nemotron5-8b", "--cre-option", "maxSteps=100000"
         ),
         cwd=tmp_path,
         env=environment(tmp_path),

@@ -40,7 +40,6 @@ def run(pytester, *arguments: str, patterns: str = "'communication/*'"):
         (("--cre-json", "."), "*--cre-json: is a folder, not a file*"),
         (("--cre-json", "/proc/x/r.json"), "*--cre-json: /proc/x cannot be made*"),
         (("--cre-node-selector", "a b"), "*--cre-node-selector: label selector 'a b'*forms:*"),
-        (("-n", "2"), "*-n: entries take the whole fabric*"),
         (("--cre-context", "x"), "*--cre-context belongs to --cre-cluster kubernetes*"),
     ],
     ids=lambda value: value[0] + value[1] if isinstance(value, tuple) else "",
@@ -110,3 +109,52 @@ def test_setup_plan_certifies_nothing(pytester):
     result = run(pytester, "--setup-plan")
 
     assert "certification PASSED" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("mode", ["each", "loadscope", "loadfile", "loadgroup"])
+def test_distribution_that_runs_items_twice_is_refused(pytester, mode):
+    result = run(pytester, "-n", "2", "--dist", mode)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--dist {mode}: would run items twice*load, worksteal*"])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+def test_workers_on_other_machines_are_refused(pytester):
+    result = run(pytester, "--dist", "load", "--tx", "2*ssh=host")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--tx 2[*]ssh=host: workers share this machine's*"])
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_mistake_that_collection_finds_is_one_line_with_and_without_workers(pytester, workers):
+    pytester.makepyfile(MINE.format(patterns="'communication/ncl-all-reduce'"))
+    arguments = ("-m", "certification", "-p", "no:cacheprovider", "-n", workers)
+    arguments += ("--cre-scenario", "h100-2")
+
+    result = pytester.runpytest_subprocess(*arguments)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*'communication/ncl-all-reduce'*nccl-all-reduce*"])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_node_that_does_not_exist_ends_the_run_in_one_line(pytester, workers):
+    result = run(pytester, "-n", workers, "--cre-scenario", "h100-2", "--cre-nodes", "node-9")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*node 'node-9' does not exist; GPU nodes: *"])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+def test_context_that_does_not_exist_ends_the_run_in_one_line(pytester, tmp_path):
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("contexts: [{name: here, context: {}}, {name: there, context: {}}]\n")
+
+    result = run(pytester, "--cre-kubeconfig", str(kubeconfig), "--cre-context", "nowhere")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*context 'nowhere'*choices: here, there*"])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()

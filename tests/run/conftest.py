@@ -286,7 +286,7 @@ class FakeClient:
                 return copy.deepcopy(found[0])
             item = json.loads(json.dumps(manifest))
             created = copy.deepcopy(self.cluster.put(item, "ADDED"))
-            if kind == "Job":
+            if kind in ("Job", "JobSet", "MPIJob", "TrainJob"):
                 self.cluster.on_job(self.cluster, item)
             return created
 
@@ -394,7 +394,8 @@ def node_facts(name: str) -> NodeFacts:
 
 @pytest.fixture
 def make_plan(client, ledger, entry):
-    def make(*, nodes=("n1", "n2"), scale="full-scale", attempt=0, **changes):
+    def make(*, nodes=("n1", "n2"), scale="full-scale", attempt=0, kind="indexedJob", **changes):
+        changes = {"workloads": {kind: WorkloadCommand(command=("run",))}} | changes
         selection = Selection(
             nodes=tuple(node_facts(name) for name in nodes),
             excluded=(
@@ -404,7 +405,7 @@ def make_plan(client, ledger, entry):
             is_simulated=True,
         )
         return plan_workflow(
-            replace(entry, **changes), scale, selection, None, served={"indexedJob"}, run_id=RUN_ID,
+            replace(entry, **changes), scale, selection, None, served={kind}, run_id=RUN_ID,
             owner=create_owner(client, ledger), namespace="ns", options={}, scripts={}, attempt=attempt,
         )  # fmt: skip
 

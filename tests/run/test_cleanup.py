@@ -4,7 +4,7 @@ import pytest
 
 from pytest_cre.cli import cleanup as command
 from pytest_cre.cluster.client import ApiProblem
-from pytest_cre.run.cleanup import labelled_runs, sweep
+from pytest_cre.run.cleanup import labelled_runs, sweep, sweep_process
 from pytest_cre.run.ledger import Ledger
 from pytest_cre.run.owner import create_owner
 
@@ -65,6 +65,30 @@ def test_sweep_of_a_clean_cluster_does_nothing(cluster, client):
 
     assert (swept.deleted, swept.leftovers, swept.problem) == ((), (), None)
     assert "delete" not in {verb for verb, _, _ in cluster.requests}
+
+
+def test_sweep_of_one_process_spares_what_the_run_shares_and_what_others_made(
+    cluster, client, ledger, tmp_path
+):
+    create_owner(client, ledger)
+    (owner,) = cluster.find("ConfigMap")
+    dead = Ledger(tmp_path / "dead.ledger.jsonl", "k3f2a")
+    create_owner(client, dead)
+    cluster.put(manifest("Lease", "pytest-cre"), "ADDED")
+    for name in ("dead", "kept", "other"):
+        job = cluster.put(manifest("Job", name, owner=owner), "ADDED")
+        cluster.put(manifest("Pod", f"{name}-0", owner=job), "ADDED")
+        writer = ledger if name == "other" else dead
+        writer.created(writer.announce(job), job["metadata"]["uid"])
+    dead.keep([manifest("Job", "kept")])
+
+    swept = sweep_process(client, "k3f2a", dead.path)
+
+    assert swept.deleted == ("Job/dead", "Pod/dead-0")
+    assert swept.leftovers == ()
+    assert names(cluster) == [
+        "ConfigMap/cre-k3f2a", "Job/kept", "Job/other", "Lease/pytest-cre", "Pod/kept-0", "Pod/other-0",
+    ]  # fmt: skip
 
 
 def test_sweep_touches_neither_other_runs_nor_copies_of_our_labels(cluster, client, left_behind):

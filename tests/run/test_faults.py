@@ -508,7 +508,7 @@ def test_stalled_workload_is_ended_and_told(cluster, run):
     cluster.on_job = play
     (group,) = run(is_stalled=is_stalled).groups
 
-    assert codes(group) == ["run-timeout"]
+    assert codes(group) == ["stalled"]
     assert group.problems[0].message.startswith("stalled")
     assert seen[-1] == [RANK_0, RANK_0]
 

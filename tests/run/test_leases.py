@@ -5,7 +5,7 @@ import pytest
 
 from pytest_cre.cluster.client import ApiProblem
 from pytest_cre.errors import UnmetNeed
-from pytest_cre.run.leases import LeaseTerms, held_lease
+from pytest_cre.run.leases import LeaseTerms, held_lease, release_lease
 
 QUICK = LeaseTerms(renew_s=0.02, poll_s=0.02, duration_s=60.0)
 
@@ -83,7 +83,7 @@ def test_lease_that_its_holder_renews_is_never_taken(cluster, hold):
         theirs["spec"]["renewTime"] = datetime.now(UTC).isoformat()
         cluster.put(theirs)
 
-    terms = LeaseTerms(poll_s=0.001, patience_s=20, clock=lambda: float(next(clock)))
+    terms = LeaseTerms(poll_s=0.001, tell_s=0, patience_s=20, clock=lambda: float(next(clock)))
     with (
         pytest.raises(UnmetNeed, match="held by them; gave up after 20 s"),
         hold(on_wait=renew, terms=terms),
@@ -111,6 +111,26 @@ def test_lease_that_was_released_without_deletion_is_taken_at_once(cluster, hold
         assert lease(cluster)["spec"]["holderIdentity"] == "me"
 
 
+def test_lease_wait_is_told_at_once_and_then_once_a_minute(cluster, hold):
+    held_by(cluster, "them", leaseDurationSeconds=10**6)
+    clock, told = iter(range(10**6)), []
+    terms = LeaseTerms(poll_s=0.0, patience_s=170, clock=lambda: float(next(clock)))
+
+    with pytest.raises(UnmetNeed), hold(on_wait=told.append, terms=terms):
+        pass
+
+    assert told == ["lease pytest-cre in namespace ns is held by them"] * 3
+
+
+def test_lease_of_another_process_of_the_same_run_is_waited_for_in_silence(hold):
+    told = []
+    terms = LeaseTerms(poll_s=0.01, patience_s=0.05)
+    with hold("k3f2a-gw0"), pytest.raises(UnmetNeed), hold("k3f2a-gw1", on_wait=told.append, terms=terms):  # fmt: skip
+        pass
+
+    assert told == []
+
+
 def test_lease_wait_ends_with_an_interrupt(cluster, hold):
     held_by(cluster, "them")
     stop = threading.Event()
@@ -123,20 +143,48 @@ def test_lease_wait_ends_with_an_interrupt(cluster, hold):
     assert lease(cluster)["spec"]["holderIdentity"] == "them"
 
 
-def test_lease_taken_by_somebody_else_is_known_lost_and_left_to_them(cluster, hold):
-    with hold() as held:
+def test_lease_taken_by_somebody_else_is_told_and_left_to_them(cluster, hold):
+    lost = threading.Event()
+    with hold(on_lost=lost.set) as held:
         mine = lease(cluster)
         mine["spec"]["holderIdentity"] = "them"
         cluster.put(mine)
-        assert await_(lambda: held.is_lost)
+        assert lost.wait(5)
+        assert held.loss == "lease pytest-cre in namespace ns was taken by them"
 
     assert lease(cluster)["spec"]["holderIdentity"] == "them"
 
 
-def test_lease_deleted_under_us_is_known_lost(cluster, hold):
-    with hold() as held:
+def test_lease_deleted_by_hand_is_told(cluster, hold):
+    lost = threading.Event()
+    with hold(on_lost=lost.set) as held:
         cluster.remove(lease(cluster))
-        assert await_(lambda: held.is_lost)
+        assert lost.wait(5)
+        assert held.loss == "lease pytest-cre in namespace ns was deleted"
+
+
+def test_lease_deleted_since_the_last_renewal_is_known_at_the_end(cluster, hold):
+    with hold(terms=LeaseTerms(renew_s=60)) as held:
+        cluster.remove(lease(cluster))
+
+    assert held.loss == "lease pytest-cre in namespace ns was deleted"
+
+
+def test_lease_given_back_is_not_lost(hold):
+    with hold() as held:
+        pass
+
+    assert held.loss is None
+
+
+def test_lease_of_a_dead_process_is_released_and_that_of_a_live_one_is_not(cluster, client, hold):
+    with hold("k3f2a-gw0"):
+        release_lease(client, "k3f2a-gw1")
+        assert lease(cluster) is not None
+    held_by(cluster, "k3f2a-gw1")
+    release_lease(client, "k3f2a-gw1")
+
+    assert lease(cluster) is None
 
 
 def test_lease_survives_an_api_that_fails_for_a_while(cluster, hold):
@@ -146,7 +194,7 @@ def test_lease_survives_an_api_that_fails_for_a_while(cluster, hold):
         cluster.faults.clear()
         before = lease(cluster)["spec"]["renewTime"]
         assert await_(lambda: lease(cluster)["spec"]["renewTime"] != before)
-        assert not held.is_lost
+        assert held.loss is None
 
 
 def test_lease_release_with_a_dead_api_does_not_hide_the_result(cluster, hold):

@@ -12,6 +12,7 @@ from pytest_cre.run.ledger import (
     Ledger,
     Recorded,
     ended_runs,
+    has_kept,
     ledger_folder,
     ledgers_of,
     read_ledger,
@@ -95,12 +96,16 @@ def test_ledger_is_readable_by_its_user_only(path):
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_ledger_forgotten_leaves_no_file(path):
+def test_object_to_keep_is_known_by_its_uid_and_as_kept(path):
     ledger = Ledger(path, "k3f2a")
-    ledger.close(forget=True)
-    ledger.close(forget=True)
+    ledger.created(ledger.announce(JOB), "uid-1")
+    assert not has_kept([path])
 
-    assert not path.exists()
+    ledger.keep([JOB])
+
+    (kept,) = read_ledger(path)
+    assert (kept.uid, kept.is_kept, kept.is_deleted) == ("uid-1", True, False)
+    assert has_kept([path])
 
 
 def test_ledger_after_close_refuses_to_lose_a_line(path):

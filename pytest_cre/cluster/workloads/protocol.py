@@ -1,11 +1,20 @@
 """What the harness needs to know of a kind of workload."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_cre.catalog.entry import WorkloadKind
 from pytest_cre.cluster.objects import Object, ResourceKind
-from pytest_cre.evidence.model import JobFacts
+from pytest_cre.evidence.model import JobFacts, PodRole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPlace:
+    """Which of a workload's pods one is; its replacement has the same place."""
+
+    role: PodRole
+    index: int | None  # None where the role has one pod only, and for a pod that tells none
 
 
 class Workload(Protocol):
@@ -23,8 +32,14 @@ class Workload(Protocol):
     def main_container(self) -> str:
         """Return the container whose log and exit code count."""
 
-    def read_terminal(self, job: Object) -> JobFacts:
-        """Return the facts of the top object; only a terminal condition makes it terminal."""
+    def expected_pods(self, nodes: int) -> int:
+        """Return how many pods run at the same time on this many nodes."""
+
+    def read_terminal(self, job: Object, owned: Iterable[Object] = ()) -> JobFacts:
+        """Return the facts of the top object; only a terminal condition makes it terminal.
+
+        `owned` are objects between it and its pods: they may tell why in plainer words.
+        """
 
     def is_deciding(self, job: Object) -> bool:
         """Return whether the outcome is settled while pods are still ending."""
@@ -32,5 +47,5 @@ class Workload(Protocol):
     def is_suspended(self, job: Object) -> bool:
         """Return whether a queue holds the workload back."""
 
-    def pods_of(self, job: Object, pods: Iterable[Object]) -> tuple[Object, ...]:
-        """Return the workload's own pods, sorted by completion index and creation."""
+    def place_of(self, pod: Object) -> PodPlace:
+        """Return which of the workload's pods this is."""

@@ -2,6 +2,7 @@ import pytest
 
 from pytest_cre.cluster.objects import JOB
 from pytest_cre.cluster.workloads import workload_of
+from pytest_cre.cluster.workloads.protocol import PodPlace
 
 NEW_YEAR_NS = 1_767_225_600 * 10**9
 workload = workload_of("indexedJob")
@@ -85,19 +86,10 @@ def test_a_suspended_job_is_held_by_a_queue():
 )
 def test_a_misshapen_job_has_not_ended(broken):
     assert workload.read_terminal(broken).terminal == "none"
-    assert workload.pods_of(broken, [{}]) == ()
 
 
-def test_pods_of_a_job_are_those_it_owns_by_uid_in_order():
-    def pod(name, index, owner="job-uid"):
-        return {
-            "metadata": {
-                "name": name,
-                "ownerReferences": [{"uid": owner, "kind": "Job", "name": "j"}],
-                "annotations": {"batch.kubernetes.io/job-completion-index": str(index)},
-            }
-        }
-
-    pods = [pod("j-10-a", 10), pod("j-2-a", 2), pod("j-2-b", 2, "namesake"), {"metadata": None}]
-    own = workload.pods_of(job(), pods)
-    assert [each["metadata"]["name"] for each in own] == ["j-2-a", "j-10-a"]
+def test_a_pod_of_a_job_is_known_by_its_completion_index():
+    pod = {"metadata": {"annotations": {"batch.kubernetes.io/job-completion-index": "2"}}}
+    assert workload.place_of(pod) == PodPlace(role="rank", index=2)
+    assert workload.place_of({"metadata": None}) == PodPlace(role="rank", index=None)
+    assert workload.expected_pods(4) == 4
