@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Genuine Kubernetes, built once into the user's cache; KUBERNETES=1.36.3 takes that version.
 BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
 
-.PHONY: certification test integration clients lint bench clean
+.PHONY: certification test integration clients campaign lint bench clean
 
 certification: $(READY)
 	$(BIN)/pytest -m certification
@@ -25,6 +25,12 @@ integration: $(READY)
 		$(BIN)/python -m pip install --quiet --editable '.[dev,controlplane]' && $(BUILD) >/dev/null; }
 	$(BIN)/python -m pytest tests/integration --cre-controlplane "$$($(BUILD))"
 	$(BIN)/pytest -m certification --cre-cluster controlplane --cre-controlplane "$$($(BUILD))"
+
+# random fault schedules, each on a cluster of its own; `make campaign N=1000` takes long
+N ?= 200
+SEED ?= 1
+campaign: $(READY)
+	$(BIN)/python -m tests.campaign --count $(N) --seed $(SEED)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

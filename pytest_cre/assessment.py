@@ -1,26 +1,29 @@
 """From evidence to measurements, limits and verdicts: no cluster, so disk serves as well as a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_cre.catalog.simulated import limits_from_json
 from pytest_cre.errors import EvidenceProblem
 from pytest_cre.judge.figures import whole_sizes
-from pytest_cre.judge.group import judge_group
+from pytest_cre.judge.group import group_finding, judge_group
 from pytest_cre.judge.limits import applying_limits
+from pytest_cre.judge.repeats import answers, wants_another
 from pytest_cre.judge.run import judge_item
+from pytest_cre.judge.statistics import Repeats
 from pytest_cre.judge.transport import group_fabric
 from pytest_cre.judge.wire import physics_limits
 from pytest_cre.measure.measurement import measure_group
 from pytest_cre.report.failure import failure_text, skip_text
 
 if TYPE_CHECKING:
-    from pytest_cre.catalog.entry import CatalogEntry
+    from pytest_cre.catalog.entry import CatalogEntry, Repeat
     from pytest_cre.catalog.limit import Limit
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
     from pytest_cre.judge.missing import MissingLimit, SimulatedBy
-    from pytest_cre.judge.verdict import ItemVerdict
+    from pytest_cre.judge.repeats import Repeated
+    from pytest_cre.judge.verdict import Check, ItemVerdict
     from pytest_cre.measure.model import Measurement
 
 NOT_KEPT = "not kept (--cre-evidence DIR keeps them)"
@@ -62,23 +65,69 @@ class Assessor:
         self, evidence: "WorkflowEvidence", measurements: "Mapping[tuple[str, int], Measurement]"
     ) -> "dict[tuple[str, int], tuple[Limit, ...]]":
         """Return the limits that apply to each group."""
-        found = {}
+        return {
+            group.key: self._limits_of(group, measurements[group.key]) for group in evidence.groups
+        }
+
+    def wants_more(self, attempts: "Sequence[GroupEvidence]") -> bool:
+        """Return whether a group needs another attempt after these to come to a verdict."""
+        repeat = self._entry(attempts[0]).repeat
+        if repeat is None:
+            return False
+        repeats = _repeats(repeat)
+        measured = [self.measure_group(each) for each in attempts]
+        limits = [self._limits_of(*each) for each in zip(attempts, measured, strict=True)]
+        whole = self._whole_checks(attempts, measured, limits)
+        if len(whole) < len(attempts):
+            return False  # a failed attempt has decided, and a lost one cannot be made good
+        return wants_another(answers(whole, repeats), count=len(whole), repeats=repeats)
+
+    def _limits_of(self, group: "GroupEvidence", measurement: "Measurement") -> "tuple[Limit, ...]":
+        applying = applying_limits(
+            self._candidates,
+            entry=group.entry,
+            scale=group.scale,
+            nodes=len(group.nodes),
+            architecture=group.architecture,
+            fabric=group_fabric(group, measurement),
+            is_simulated=group.is_simulated and not self._is_judged_as_real,
+            collective=self._entry(group).test,
+            sizes=whole_sizes(measurement),
+        )
+        architecture = self._catalog.architectures.get(group.architecture or "")
+        return (*applying, *physics_limits(architecture, group, measurement))
+
+    def _whole_checks(
+        self,
+        attempts: "Sequence[GroupEvidence]",
+        measured: "Sequence[Measurement]",
+        limits: "Sequence[tuple[Limit, ...]]",
+    ) -> "list[tuple[Check, ...]]":
+        """Return the checks of each attempt whose figures may be judged."""
+        return [
+            judge_group(group, each, of_group, missing="record", entry=self._entry(group)).checks
+            for group, each, of_group in zip(attempts, measured, limits, strict=True)
+            if group_finding(group, each, of_group, self._entry(group)).code is None
+        ]
+
+    def _repeated(
+        self,
+        evidence: "WorkflowEvidence",
+        measurements: "Mapping[tuple[str, int], Measurement]",
+        limits: "Mapping[tuple[str, int], tuple[Limit, ...]]",
+    ) -> "dict[str, dict[Limit, Repeated]]":
+        """Return what the attempts on each group answer together; nothing for what runs once."""
+        repeat = self._entry(evidence).repeat
+        if repeat is None:
+            return {}
+        attempts: dict[str, list[GroupEvidence]] = {}
         for group in evidence.groups:
-            measurement = measurements[group.key]
-            applying = applying_limits(
-                self._candidates,
-                entry=evidence.entry,
-                scale=evidence.scale,
-                nodes=len(group.nodes),
-                architecture=group.architecture,
-                fabric=group_fabric(group, measurement),
-                is_simulated=group.is_simulated and not self._is_judged_as_real,
-                collective=self._entry(evidence).test,
-                sizes=whole_sizes(measurement),
-            )
-            architecture = self._catalog.architectures.get(group.architecture or "")
-            bounds = physics_limits(architecture, group, measurement)
-            found[group.key] = (*applying, *bounds)
+            attempts.setdefault(group.group, []).append(group)
+        found = {}
+        for name, groups in attempts.items():
+            measured = [measurements[each.key] for each in groups]
+            whole = self._whole_checks(groups, measured, [limits[each.key] for each in groups])
+            found[name] = answers(whole, _repeats(repeat))
         return found
 
     def judge(
@@ -88,6 +137,7 @@ class Assessor:
         limits: "Mapping[tuple[str, int], tuple[Limit, ...]] | None",
     ) -> "ItemVerdict":
         """Judge evidence by limits per group, or by the evidence alone where they are None."""
+        repeated = {} if limits is None else self._repeated(evidence, measurements, limits)
         groups = [
             judge_group(
                 group,
@@ -95,6 +145,7 @@ class Assessor:
                 () if limits is None else limits[group.key],
                 missing="record" if limits is None else self._missing_limit,
                 entry=self._entry(evidence),
+                repeated=repeated.get(group.group),
             )
             for group in evidence.groups
         ]
@@ -115,3 +166,7 @@ class Assessor:
             raise EvidenceProblem(
                 f"{evidence.entry}: no such catalog entry; name its folder with --catalog"
             ) from None
+
+
+def _repeats(repeat: "Repeat") -> Repeats:
+    return Repeats(least=repeat.least, most=repeat.most, error=repeat.error)

@@ -23,7 +23,7 @@ from pytest_cre.progress import ProgressBoard, ProgressDisplay
 
 if TYPE_CHECKING:
     from pytest_cre.assessment import Assessor
-    from pytest_cre.catalog.certification import Certification
+    from pytest_cre.catalog.certification import Category, Certification
     from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.cluster.client import Client
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_cre.news import News
     from pytest_cre.options import Settings
     from pytest_cre.plan.bounds import Bounds
-    from pytest_cre.plan.model import Selection, WorkflowPlan
+    from pytest_cre.plan.model import GroupPlan, Selection, WorkflowPlan
     from pytest_cre.plan.platform import Ground
     from pytest_cre.plan.site import Site
     from pytest_cre.progress import Screen
@@ -103,19 +103,28 @@ class Campaign:
         self._is_open = True
         for note in self.certification.notes if self.certification else ():
             self.news.tell(note)
+        try:
+            self._local = self._start_local()
+        except ClusterProblem as problem:
+            self._client = problem
+        with suppress(ClusterProblem):
+            self._selection = self._select(self.client.with_retry(_brief(self.client)))
+
+    def _start_local(self) -> "LocalCluster | None":
+        """Start the cluster that this run brings along; None where the user's is certified."""
         if self.settings.cluster == "embedded":
             from pytest_cre.cluster.local import start_embedded
 
-            self._local = start_embedded(
+            return start_embedded(
                 scenario=self.settings.scenario,
                 seed=self.settings.simulated_seed,
                 folder=self.folder,
                 timeout_s=START_TIMEOUT_S,
             )
-        elif self.settings.cluster == "controlplane":
+        if self.settings.cluster == "controlplane":
             from pytest_cre.cluster.local import start_controlplane
 
-            self._local = start_controlplane(
+            return start_controlplane(
                 binaries=self.settings.controlplane_dir,
                 scenario=self.settings.scenario,
                 seed=self.settings.simulated_seed,
@@ -123,8 +132,7 @@ class Campaign:
                 folder=self.folder,
                 timeout_s=CONTROLPLANE_START_TIMEOUT_S,
             )
-        with suppress(ClusterProblem):
-            self._selection = self._select(self.client.with_retry(_brief(self.client)))
+        return None
 
     @property
     def local_kubeconfig(self) -> Path | None:
@@ -156,6 +164,9 @@ class Campaign:
         from pytest_cre.cluster.client import connect
         from pytest_cre.cluster.rbac import missing_rights
 
+        if self.settings.cluster != "kubernetes" and self.local_kubeconfig is None:
+            # Never what a kubeconfig of the user's leads to.
+            raise ClusterProblem(f"the {self.settings.cluster} cluster of this run did not start")
         client = connect(
             kubeconfig=str(self.local_kubeconfig or "") or self.settings.kubeconfig,
             context=self.settings.context,
@@ -266,36 +277,16 @@ class Campaign:
         stop: threading.Event,
         board: ProgressBoard,
     ) -> "WorkflowEvidence":
-        from pytest_cre.catalog.options import resolve_options
+        from pytest_cre.attempts import Attempts
         from pytest_cre.evidence.journal import Journal
         from pytest_cre.evidence.store import write_workflow
         from pytest_cre.lookout import Lookout
-        from pytest_cre.plan.workflow import plan_workflow
         from pytest_cre.run.leases import held_lease
         from pytest_cre.run.workflow import MAX_CONCURRENT, run_workflow
 
-        asked = self.certification
-        category = asked.category(case.entry.name, case.scale) if asked else None
-        options = self.settings.options
-        known = {name: value for name, value in options.items() if name in case.entry.options}
-        selection, ground = self.selection, self.ground
-        known = {**ground.fitting.option_defaults(case.entry, case.scale), **known}
-        plan = plan_workflow(
-            case.entry,
-            case.scale,
-            selection,
-            self.catalog.architectures.get(selection.architecture or ""),
-            served=self._served_workloads,
-            run_id=self.run_id,
-            owner=self.owner(),
-            namespace=self.client.namespace,
-            options=resolve_options(case.entry, known),
-            scripts=scripts_of(case.entry),
-            nodes_per_group=category.group_size(len(selection.nodes)) if category else None,
-            asked_kind=self.settings.kind,
-            ground=ground,
-        )
-        plan = _modified(plan, modify)
+        category = self._category(case)
+        plan_of = self._planner(case, modify)
+        plan = plan_of(0)
         with held_lease(
             self.client,
             self.run_id,
@@ -307,6 +298,22 @@ class Campaign:
             ran_s = time.monotonic() - self._began_s
             gpus = sum(len(group.group.nodes) * group.gpus_per_node for group in plan.groups)
             self.bounds.admit(case.entry, gpus=gpus, ran_s=ran_s, spent_gpu_s=self._spent_gpu_s())
+
+            def admit(group: "GroupPlan") -> None:
+                now_s = time.monotonic() - self._began_s
+                self.bounds.admit(
+                    case.entry,
+                    gpus=group.ranks_planned,
+                    ran_s=now_s,
+                    spent_gpu_s=self._spent_gpu_s() + (now_s - ran_s) * gpus,
+                )
+
+            iterations = category.iterations if category else 1
+            attempts = Attempts(
+                plan_of=plan_of,
+                wants=lambda tried: len(tried) < iterations or self.assessor.wants_more(tried),
+                admit=admit,
+            )
             journal = Journal(folder) if folder else None
             lookout = Lookout(
                 self.assessor.measure_group,
@@ -323,10 +330,13 @@ class Campaign:
                 record=journal.flush if journal else None,
                 on_progress=board.tell,
                 is_stalled=lookout.is_stalled,
+                wants_more=attempts,
                 left_s=self.bounds.left_s(ran_s),
                 max_concurrent=(category.max_concurrent if category else None) or MAX_CONCURRENT,
             )
             self._spend((time.monotonic() - self._began_s - ran_s) * gpus)
+        missed = attempts.problems(evidence.groups)
+        evidence = replace(evidence, problems=(*evidence.problems, *missed))
         if folder is not None and journal is not None:
             write_workflow(folder, evidence)
             journal.discard()
@@ -336,6 +346,45 @@ class Campaign:
                 "may have shared the nodes; its figures mean nothing"
             )
         return evidence
+
+    def _category(self, case: "EntryCase") -> "Category | None":
+        """Return what the certification asks of a case, where there is one."""
+        asked = self.certification
+        return asked.category(case.entry.name, case.scale) if asked is not None else None
+
+    def _planner(
+        self, case: "EntryCase", modify: Callable[[Manifests], None]
+    ) -> "Callable[[int], WorkflowPlan]":
+        """Return what plans an attempt on all groups of a case."""
+        from pytest_cre.catalog.options import resolve_options
+        from pytest_cre.plan.workflow import plan_workflow
+
+        category = self._category(case)
+        options = self.settings.options
+        known = {name: value for name, value in options.items() if name in case.entry.options}
+        selection, ground = self.selection, self.ground
+        known = {**ground.fitting.option_defaults(case.entry, case.scale), **known}
+
+        def plan_of(attempt: int) -> "WorkflowPlan":
+            plan = plan_workflow(
+                case.entry,
+                case.scale,
+                selection,
+                self.catalog.architectures.get(selection.architecture or ""),
+                served=self._served_workloads,
+                run_id=self.run_id,
+                owner=self.owner(),
+                namespace=self.client.namespace,
+                options=resolve_options(case.entry, known),
+                scripts=scripts_of(case.entry),
+                attempt=attempt,
+                nodes_per_group=category.group_size(len(selection.nodes)) if category else None,
+                asked_kind=self.settings.kind,
+                ground=ground,
+            )
+            return _modified(plan, modify)
+
+        return plan_of
 
     @property
     def bounds(self) -> "Bounds":

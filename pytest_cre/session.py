@@ -12,7 +12,7 @@ import pytest
 from pytest_cre import items as item_rules
 from pytest_cre.errors import CreError, UnmetNeed, UsageProblem
 from pytest_cre.interrupt import interrupts_ignored, turn_signals_into_interrupts
-from pytest_cre.items import MARKER, EntryCase
+from pytest_cre.items import MARKER, EntryCase, case_of, fixtures_of
 from pytest_cre.itemstate import BAD, ItemState, state_of
 from pytest_cre.news import TerminalNews
 from pytest_cre.options import Settings, read_settings
@@ -201,26 +201,22 @@ class CertificationSession:
                 return
             raise pytest.UsageError(str(self.problems[0]))
         kept: list[pytest.Item] = []
-        unasked: list[pytest.Item] = []
+        rest: list[pytest.Item] = []
         for item in items:
-            if item.get_closest_marker(MARKER) is None:
-                kept.append(item)
-            elif not self.is_asked_for:
-                unasked.append(item)
-            elif item_rules.case_of(item) is not None or "cre_entry" not in item_rules.fixtures_of(
-                item
-            ):
-                kept.append(item)
-        if len(kept) < len(items):
+            is_ours = item.get_closest_marker(MARKER) is not None
+            needs_entry = "cre_entry" in item_rules.fixtures_of(item)
+            has_entry = case_of(item) is not None or not needs_entry
+            is_kept = (self.is_asked_for and has_entry) or not is_ours
+            (kept if is_kept else rest).append(item)
+        if rest:
             items[:] = kept
-        if unasked:
-            self.config.hook.pytest_deselected(items=unasked)
+            self.config.hook.pytest_deselected(items=rest)
 
     def plan(self, items: list[pytest.Item]) -> None:
         """Remember which items this run promises to certify."""
         promised: list[Promise] = []
         for item in items:
-            case = item_rules.case_of(item)
+            case = case_of(item)
             if item.get_closest_marker(MARKER):
                 entry, scale = (case.entry.name, case.scale) if case else (None, None)
                 promised.append((item.nodeid, entry, scale))
@@ -249,7 +245,7 @@ class CertificationSession:
 
     def case_of(self, request: pytest.FixtureRequest) -> EntryCase:
         """Return what the requesting item runs."""
-        case = item_rules.case_of(request.node)
+        case = case_of(request.node)
         if case is None:
             raise UsageProblem(
                 f"{request.node.nodeid}: cre_ fixtures of an entry need a test function with "

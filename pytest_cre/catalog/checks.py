@@ -47,7 +47,7 @@ def entry_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]
         yield from _reference_problems(text, entry, document.place(path))
     yield from override_problems(entry.overrides, document, entry.options)
     yield from _needs_problems(entry, document)
-    yield from _tier_problems(entry.limits, document)
+    yield from tier_problems(entry.limits, document)
     shipped = sorted(path.name for path in SCRIPTS.glob("*.py") if path.name != "__init__.py")
     for index, script in enumerate(entry.scripts):
         if script not in shipped:
@@ -67,7 +67,7 @@ def _needs_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str
             yield f"{document.place(('needs', *path))}: {name!r} {words}"
 
 
-def _tier_problems(limits: Sequence[Limit], document: YamlDocument) -> Iterator[str]:
+def tier_problems(limits: Sequence[Limit], document: YamlDocument) -> Iterator[str]:
     """Yield the limits that claim a tier which no file can give."""
     for index, limit in enumerate(limits):
         if limit.tier in OWNERS:
@@ -153,7 +153,7 @@ def architecture_problems(architecture: Architecture, document: YamlDocument) ->
         words = f"no multiple of gpusPerNode {architecture.gpus_per_node}"
         yield f"{place}: nvlinkDomainGpus {architecture.domain_gpus} is {words}"
     yield from override_problems(architecture.overrides, document, {})
-    yield from _tier_problems(architecture.limits, document)
+    yield from tier_problems(architecture.limits, document)
 
 
 def platform_problems(platform: Platform, document: YamlDocument) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pytest_cre.catalog.entry import (
     CatalogEntry,
     Needs,
     OptionSpec,
+    Repeat,
     WorkloadCommand,
     WorkloadKind,
 )
@@ -76,6 +77,9 @@ def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
         cost_s=form.cost,
         node_health=form.node_health,
         stall_multiplier=form.stall_multiplier,
+        repeat=Repeat(least=form.repeat.least, most=form.repeat.most, error=form.repeat.error)
+        if form.repeat is not None
+        else None,
         limits=tuple(
             replace(
                 limit_from(each, place=document.place(("limits", index))), entry=entry_name(path)

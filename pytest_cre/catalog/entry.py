@@ -57,6 +57,18 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """How often an entry runs on a group until the interval of its figures tells a verdict.
+
+    `error` is the probability allowed for a wrong pass, and for a wrong fail.
+    """
+
+    least: int = 3
+    most: int = 7
+    error: float = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
     """One entry of the catalog, named `<domain>/<variant>` after its file."""
 
@@ -80,6 +92,7 @@ class CatalogEntry:
     cost_s: float | None = None  # how long healthy nodes are busy with it, with default options
     node_health: str = NODE_HEALTH  # CEL over `node`, true for one that has failed
     stall_multiplier: float | None = None  # of the usual time between two printed steps
+    repeat: Repeat | None = None  # None: once
     limits: tuple[Limit, ...] = ()  # of this entry on any architecture
     extends: str | None = None  # the entry that this one was made from
     place: str = ""  # file:line:column

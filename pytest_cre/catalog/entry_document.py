@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from pytest_cre.catalog.documents import (
     Count,
@@ -54,6 +54,20 @@ class NeedsDocument(Document):
     cluster: list[Provision] = Field(default_factory=list)
 
 
+class RepeatDocument(Document):
+    """How often the entry runs on each group until the interval of its figures tells a verdict."""
+
+    least: Annotated[int, Field(ge=2, le=100)] = 3
+    most: Annotated[int, Field(ge=2, le=100)] = 7
+    error: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "RepeatDocument":
+        if self.least > self.most:
+            raise ValueError(f"has least {self.least} above most {self.most}")
+        return self
+
+
 class EntryLimitDocument(LimitDocument):
     """A limit of the entry that it stands in."""
 
@@ -87,6 +101,7 @@ class EntryDocument(Document):
     cost: Seconds | None = None
     node_health: Filled = NODE_HEALTH
     stall_multiplier: Annotated[float, Field(ge=1, le=1000)] | None = None
+    repeat: RepeatDocument | None = None
     limits: list[EntryLimitDocument] = Field(default_factory=list)
     workloads: WorkloadsDocument
 

@@ -21,18 +21,24 @@ from pytest_cre.catalog.documents import ProfileDocument
 from pytest_cre.catalog.entry import CatalogEntry
 from pytest_cre.catalog.entry_document import EntryDocument
 from pytest_cre.catalog.extend import extended
+from pytest_cre.catalog.limits_file import (
+    LimitsDocument,
+    LimitsFile,
+    limits_file_from,
+    limits_file_problems,
+)
 from pytest_cre.catalog.logprofile import LogProfile
 from pytest_cre.catalog.platform import Platform
 from pytest_cre.catalog.platform_document import PlatformDocument, platform_from
 from pytest_cre.errors import CatalogProblem
 from pytest_cre.formats.yaml import YamlDocument, YamlProblem, parse_yaml, problems
 
-LOGS, ARCHITECTURES, PLATFORMS = "logs", "architectures", "platforms"
-PROFILES = (LOGS, ARCHITECTURES, PLATFORMS)
+LOGS, ARCHITECTURES, PLATFORMS, LIMITS = "logs", "architectures", "platforms", "limits"
+PROFILES = (LOGS, ARCHITECTURES, PLATFORMS, LIMITS)
 LARGEST_BYTES = 16 * 1024 * 1024
 NONE: Mapping[str, Path] = MappingProxyType({})
 
-Named = TypeVar("Named", CatalogEntry, LogProfile, Architecture, Platform)
+Named = TypeVar("Named", CatalogEntry, LogProfile, Architecture, Platform, LimitsFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,7 @@ ENTRY_FORM = Form(EntryDocument, entry_from, entry_problems)
 PROFILE_FORM = Form(ProfileDocument, profile_from, profile_problems)
 ARCHITECTURE_FORM = Form(ArchitectureDocument, architecture_from, architecture_problems)
 PLATFORM_FORM = Form(PlatformDocument, platform_from, platform_problems)
+LIMITS_FORM = Form(LimitsDocument, limits_file_from, limits_file_problems)
 
 
 def read_document(path: Path, entries: Mapping[str, Path] = NONE) -> YamlDocument:
@@ -127,10 +134,17 @@ def entry_files(paths: Iterable[Path]) -> dict[str, Path]:
 
 
 def profile_files(folders: Sequence[Path], kind: str) -> Iterator[Path]:
-    """Yield each `<kind>/<name>.yaml`; raises `CatalogProblem` for what is no profiles folder."""
+    """Yield each `<kind>/<name>.yaml`; raises `CatalogProblem` for what is no profiles folder.
+
+    A file in place of a folder holds limits.
+    """
     for folder in _distinct(folders):
+        if folder.is_file():
+            if kind == LIMITS:
+                yield folder
+            continue
         if not any((folder / each).is_dir() for each in PROFILES):
-            words = f"{LOGS}/, {ARCHITECTURES}/ or {PLATFORMS}/"
+            words = f"{LOGS}/, {ARCHITECTURES}/, {PLATFORMS}/ or {LIMITS}/, or a file of limits"
             raise CatalogProblem(f"{shown(folder)}: profiles are a folder that holds {words}")
         yield from _yaml_files(folder, f"{kind}/*")
 

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_cre.catalog.advice import entry_advice, limit_advice, profile_advice
-from pytest_cre.catalog.architecture import Architecture
 from pytest_cre.catalog.files import (
     ARCHITECTURE_FORM,
     ARCHITECTURES,
     ENTRY_FORM,
+    LIMITS,
+    LIMITS_FORM,
     LOGS,
     PLATFORM_FORM,
     PLATFORMS,
@@ -30,6 +32,7 @@ from pytest_cre.catalog.loader import (
     load_catalog,
     shipped_profiles,
     shipped_suites,
+    with_limits,
 )
 from pytest_cre.catalog.override_advice import (
     architecture_override_advice,
@@ -41,13 +44,16 @@ from pytest_cre.errors import CatalogProblem, UsageProblem
 from pytest_cre.formats.yaml import YamlDocument, problems
 
 if TYPE_CHECKING:
+    from pytest_cre.catalog.architecture import Architecture
     from pytest_cre.catalog.entry import CatalogEntry
+    from pytest_cre.catalog.limits_file import LimitsFile
     from pytest_cre.catalog.logprofile import LogProfile
     from pytest_cre.catalog.platform import Platform
 
 ENTRIES, SITES = "suites", "sites"
 _IS_PROFILE = re.compile(r"^kind:\s*LogProfile\b", re.MULTILINE)
 _IS_ARCHITECTURE = re.compile(r"^productLabels:", re.MULTILINE)
+_IS_LIMITS = re.compile(r"^architecture:", re.MULTILINE)
 _IS_PLATFORM = re.compile(r"^(hardware|detect):", re.MULTILINE)
 _IS_SITE = re.compile(
     r"^(images|imagePullSecrets|serviceAccountName|priorityClassName|queue|proxy):", re.MULTILINE
@@ -81,6 +87,7 @@ class _Lint:
         self.log_profiles: list[LogProfile] = []
         self.architectures: list[Architecture] = []
         self.platforms: list[Platform] = []
+        self.limits_files: list[LimitsFile] = []
 
     def add(self, path: Path) -> None:
         """Read a file, alone."""
@@ -94,6 +101,8 @@ class _Lint:
                 is_read = self._take(path, ARCHITECTURE_FORM, self.architectures, _no_advice)
             case "platforms":
                 is_read = self._take(path, PLATFORM_FORM, self.platforms, _no_advice)
+            case "limits":
+                is_read = self._take(path, LIMITS_FORM, self.limits_files, _no_advice)
             case "sites":
                 is_read = self._take_site(path)
             case _:
@@ -148,6 +157,8 @@ class _Lint:
         if ENTRIES not in self.unread:
             for architecture in self.architectures:
                 self.lines += limit_advice(catalog, architecture.name)
+            for file in self.limits_files if ARCHITECTURES not in self.unread else ():
+                self._look_at_limits(file, catalog)
         if not self.unread & {ENTRIES, ARCHITECTURES, PLATFORMS}:
             for architecture in self.architectures:
                 self.lines += architecture_override_advice(architecture, catalog)
@@ -155,6 +166,16 @@ class _Lint:
                 self.lines += entry_override_advice(entry, catalog)
             for platform in self.platforms:
                 self.lines += platform_advice(platform, catalog)
+
+    def _look_at_limits(self, file: "LimitsFile", catalog: Catalog) -> None:
+        try:
+            with_limits(catalog.architectures, [file])
+        except CatalogProblem as problem:
+            self.lines.append(str(problem))
+            return
+        owner = replace(catalog.architectures[file.architecture], limits=file.limits)
+        alone = replace(catalog, architectures={owner.name: owner})
+        self.lines += limit_advice(alone, owner.name)
 
     def _joined(self, shipped: Mapping[str, Named], own: Sequence[Named]) -> dict[str, Named]:
         joined = dict(shipped)
@@ -192,6 +213,8 @@ def _kind_of(path: Path) -> str:
         return LOGS
     if _IS_ARCHITECTURE.search(text):
         return ARCHITECTURES
+    if _IS_LIMITS.search(text):
+        return LIMITS
     if _IS_PLATFORM.search(text):
         return PLATFORMS
     return SITES if _IS_SITE.search(text) else ENTRIES

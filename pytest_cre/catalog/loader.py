@@ -11,6 +11,8 @@ from pytest_cre.catalog.files import (
     ARCHITECTURE_FORM,
     ARCHITECTURES,
     ENTRY_FORM,
+    LIMITS,
+    LIMITS_FORM,
     LOGS,
     NONE,
     PLATFORM_FORM,
@@ -22,6 +24,7 @@ from pytest_cre.catalog.files import (
     profile_files,
     suite_files,
 )
+from pytest_cre.catalog.limits_file import LimitsFile
 from pytest_cre.catalog.logprofile import LogProfile
 from pytest_cre.catalog.platform import Platform
 from pytest_cre.errors import CatalogProblem, UsageProblem
@@ -113,8 +116,9 @@ def load_catalog(
 ) -> Catalog:
     """Read every YAML file of the folders; raises `CatalogProblem` for the first mistake.
 
-    A suites folder holds `<domain>/<variant>.yaml`; a profiles folder `logs/`, `architectures/` and
-    `platforms/`. The same name twice is a mistake, whatever the folders; the same folder twice
+    A suites folder holds `<domain>/<variant>.yaml`; a profiles folder `logs/`, `architectures/`,
+    `platforms/` and `limits/`, which are added to those of an architecture; a file in place of a
+    profiles folder is one of limits. The same name twice is a mistake, whatever the folders; the same folder twice
     is not. A file of the `replacing` profiles takes the place of one with its name.
     """
 
@@ -125,13 +129,31 @@ def load_catalog(
     files = list(suite_files(suites))
     catalog = Catalog(
         log_profiles=read(LOGS, PROFILE_FORM),
-        architectures=read(ARCHITECTURES, ARCHITECTURE_FORM),
+        architectures=with_limits(
+            read(ARCHITECTURES, ARCHITECTURE_FORM), read(LIMITS, LIMITS_FORM).values()
+        ),
         platforms=read(PLATFORMS, PLATFORM_FORM),
         entries=_unique(iter(files), ENTRY_FORM, entry_files(reversed(files))),
     )
     for line in catalog_problems(catalog):
         raise CatalogProblem(line)
     return catalog
+
+
+def with_limits(
+    architectures: Mapping[str, Architecture], files: Iterable[LimitsFile]
+) -> dict[str, Architecture]:
+    """Return the architectures with further limits; raises `CatalogProblem` for an unknown one."""
+    found = dict(architectures)
+    for file in files:
+        if file.architecture not in found:
+            words = choices_words(file.architecture, found)
+            raise CatalogProblem(
+                f"{file.place}: architecture {file.architecture!r} is unknown{words}"
+            )
+        owner = found[file.architecture]
+        found[file.architecture] = replace(owner, limits=(*owner.limits, *file.limits))
+    return found
 
 
 def catalog_problems(catalog: Catalog) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pytest_cre.catalog.architecture_document import ArchitectureDocument
 from pytest_cre.catalog.documents import ProfileDocument
 from pytest_cre.catalog.entry_document import EntryDocument
+from pytest_cre.catalog.limits_file import LimitsDocument
 from pytest_cre.catalog.platform_document import PlatformDocument
 from pytest_cre.catalog.site_document import SiteDocument
 
@@ -18,6 +19,7 @@ FORMS: Mapping[str, type[BaseModel]] = {
     "log-profile": ProfileDocument,
     "architecture": ArchitectureDocument,
     "platform": PlatformDocument,
+    "limits": LimitsDocument,
     "site": SiteDocument,
 }
 

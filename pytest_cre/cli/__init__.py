@@ -19,6 +19,7 @@ COMMANDS = (
     "render",
     "lint",
     "schema",
+    "baseline",
     "cluster",
     "cleanup",
     "rbac",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-KINDS = ("entry", "log-profile", "architecture", "platform", "site")
+KINDS = ("entry", "log-profile", "architecture", "platform", "limits", "site")
 
 
 def add_parser(subparsers: "Subparsers") -> None:

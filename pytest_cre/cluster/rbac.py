@@ -55,11 +55,9 @@ NAMESPACED_RULES: tuple[Rule, ...] = (
     },
 )
 
-# Nodes are only read. Pods of all namespaces tell who holds GPUs; without that right a run does
-# not know of busy nodes and says so.
+# Nodes are only read.
 CLUSTER_RULES: tuple[Rule, ...] = (
     {"apiGroups": ("",), "resources": ("nodes",), "verbs": ("list", "watch")},
-    {"apiGroups": ("",), "resources": ("pods",), "verbs": ("list",)},
     # Where no node carries a product label, DRA drivers say which GPUs there are.
     {"apiGroups": ("resource.k8s.io",), "resources": ("resourceslices",), "verbs": ("list",)},
 )
@@ -73,7 +71,7 @@ def missing_rights(client: "Client") -> tuple[str, ...]:
     """
     needed = [
         (verb, resource, _kind(group, resource))
-        for rule in (*NAMESPACED_RULES, *CLUSTER_RULES[:1])
+        for rule in (*NAMESPACED_RULES, *CLUSTER_RULES)
         for group in rule["apiGroups"]
         if group in EVERY_CLUSTER
         for resource in rule["resources"]

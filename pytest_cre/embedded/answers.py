@@ -4,6 +4,7 @@ import hmac
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 
 from aiohttp import web
 
@@ -11,15 +12,17 @@ from pytest_cre.embedded.kinds import Json
 from pytest_cre.embedded.status import ApiError, internal
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-STREAM = "cre.stream"  # on a request with a planted fault: makes the stream of its answer
+MakeStream = Callable[[Mapping[str, str]], web.StreamResponse]
+# Of the request that is being answered; one with a planted fault has a stream of its own.
+stream_maker: ContextVar[MakeStream] = ContextVar(
+    "stream_maker", default=lambda headers: web.StreamResponse(headers=headers)
+)
 _LOG = logging.getLogger("pytest_cre.embedded")
 
 
 async def open_stream(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
     """Begin an answer that is sent bit by bit."""
-    make: Callable[[Mapping[str, str]], web.StreamResponse]
-    make = request.get(STREAM, lambda each: web.StreamResponse(headers=each))
-    response = make(headers)
+    response = stream_maker.get()(headers)
     response.enable_chunked_encoding()
     await response.prepare(request)
     return response

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from pytest_cre.embedded.answers import STREAM, Handler, error_response
+from pytest_cre.embedded.answers import Handler, error_response, stream_maker
 from pytest_cre.embedded.distortions import DISTORTIONS, distorted
 from pytest_cre.embedded.faultystreams import FaultyStream, StreamEnded
 from pytest_cre.embedded.options import boolean
@@ -169,11 +169,13 @@ class _Front:
         return await self._spoilt(request, fault)
 
     async def _spoilt(self, request: web.BaseRequest, fault: "ApiFault") -> web.StreamResponse:
-        request[STREAM] = lambda headers: FaultyStream(request, fault, headers)
+        token = stream_maker.set(lambda headers: FaultyStream(request, fault, headers))
         try:
             response = await self._handler(request)
         except StreamEnded as ended:
             return ended.stream
+        finally:
+            stream_maker.reset(token)
         if isinstance(response, FaultyStream) or not isinstance(response, web.Response):
             return response
         if fault.action in DISTORTIONS:

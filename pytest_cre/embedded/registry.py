@@ -18,7 +18,7 @@ from pytest_cre.embedded.deletion import (
     ending_namespace,
     rfc3339,
 )
-from pytest_cre.embedded.kinds import NAMESPACE, Json, Kind
+from pytest_cre.embedded.kinds import NAMESPACE, POD, SERVICE_ACCOUNT, Json, Kind
 from pytest_cre.embedded.metarules import (
     SERVER_FIELDS,
     fixed_metadata_causes,
@@ -103,6 +103,8 @@ class Registry:
         if kind.has_generation:
             metadata["generation"] = 1
         self._admit(kind, namespace, name)
+        if kind is POD:
+            self._give_account(namespace, name, obj)
         strategy = strategy_of(kind)
         if not name:
             raise invalid(kind, name, metadata_causes(kind, metadata))
@@ -216,6 +218,19 @@ class Registry:
             gone = self.store.remove(kind, old.key)
             return Record(kind, old.key, new, gone.version)
         return self.store.put(kind, old.key, new)
+
+    def _give_account(self, namespace: str, name: str, pod: Json) -> None:
+        """Have a pod run under a service account that exists."""
+        spec = pod.setdefault("spec", {})
+        account = spec.get("serviceAccountName") or "default"
+        if self.store.get(SERVICE_ACCOUNT, (namespace, account)) is None:
+            raise forbidden(
+                POD,
+                name,
+                f"error looking up service account {namespace}/{account}: serviceaccount "
+                f'"{account}" not found',
+            )
+        spec["serviceAccountName"] = account
 
     def _admit(self, kind: Kind, namespace: str, name: str) -> None:
         if not kind.namespaced:

@@ -1,6 +1,6 @@
 """The verdict of one group: its evidence, its measurement and its limits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_cre.catalog.entry import CatalogEntry
@@ -12,6 +12,7 @@ from pytest_cre.judge.judged import expression_problem, is_met, judged_value, ma
 from pytest_cre.judge.measured import measurement_finding, wrong_words
 from pytest_cre.judge.missing import MissingLimit
 from pytest_cre.judge.problems import Finding, evidence_finding
+from pytest_cre.judge.repeats import Repeated
 from pytest_cre.judge.run import worst
 from pytest_cre.judge.transport import group_fabric
 from pytest_cre.judge.verdict import WORST_FIRST, Check, Code, GroupVerdict
@@ -38,19 +39,23 @@ def judge_group(
     *,
     missing: MissingLimit,
     entry: CatalogEntry | None = None,
+    repeated: Mapping[Limit, Repeated] | None = None,
 ) -> GroupVerdict:
     """Return the verdict of a group; a pass needs whole evidence and every limit met.
 
     `limits` are those that apply (`applying_limits`). `missing` says what a figure without any
     limit is: `fail`, or no-limit with `skip` and `record`. `entry`, where given, adds what it
     expects: the kind of measurement and the collective. A number equal to its limit meets it.
+    `repeated` are the limits that all attempts on the group answer together.
     """
-    finding = _joined(
-        evidence_finding(evidence),
-        measurement_finding(measurement, evidence, entry, limits),
-        wrong_words(measurement),
+    repeated = repeated or {}
+    finding = group_finding(evidence, measurement, limits, entry)
+    checks = tuple(
+        replace(check, code=repeated[check.limit].code)
+        if check.limit is not None and check.limit in repeated
+        else check
+        for check in _limit_checks(limits, measurement)
     )
-    checks = _limit_checks(limits, measurement)
     if all(limit.is_guard for limit in limits):
         # A guard can fail a run, but meeting it shows no speed.
         checks = (*checks, *_bare_checks(measurement, missing))
@@ -61,7 +66,7 @@ def judge_group(
         checks = tuple(replace(each, code=code) for each in checks if each.measured is not None)
     else:
         code = worst([check.code for check in checks])
-        reasons += _check_reasons(checks, evidence, measurement)
+        reasons += _check_reasons(checks, evidence, measurement, repeated)
         if not checks:
             code, reasons = "inconclusive", ["no metric was measured"]
     return GroupVerdict(
@@ -75,6 +80,20 @@ def judge_group(
         ),
         figures=figures_of(measurement),
         attempt=evidence.attempt,
+    )
+
+
+def group_finding(
+    evidence: GroupEvidence,
+    measurement: Measurement,
+    limits: Sequence[Limit],
+    entry: CatalogEntry | None,
+) -> Finding:
+    """Return what a group's run alone says, whatever its figures; no code: they may be judged."""
+    return _joined(
+        evidence_finding(evidence),
+        measurement_finding(measurement, evidence, entry, limits),
+        wrong_words(measurement),
     )
 
 
@@ -148,14 +167,22 @@ def _bare_checks(measurement: Measurement, missing: MissingLimit) -> tuple[Check
 
 
 def _check_reasons(
-    checks: Sequence[Check], evidence: GroupEvidence, measurement: Measurement
+    checks: Sequence[Check],
+    evidence: GroupEvidence,
+    measurement: Measurement,
+    repeated: Mapping[Limit, Repeated],
 ) -> list[str]:
     """Return why each check is not a pass, the worst first."""
     missed = sorted(
         (check for check in checks if check.code != "pass"),
         key=lambda check: WORST_FIRST.index(check.code),
     )
-    return [_check_reason(check, evidence, measurement) for check in missed]
+    return [
+        repeated[check.limit].words(check.limit)
+        if check.limit is not None and check.limit in repeated
+        else _check_reason(check, evidence, measurement)
+        for check in missed
+    ]
 
 
 def _check_reason(check: Check, evidence: GroupEvidence, measurement: Measurement) -> str:

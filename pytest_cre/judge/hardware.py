@@ -42,10 +42,12 @@ def hardware_words(evidence: GroupEvidence) -> tuple[str, ...]:
 
 def _in_logs(evidence: GroupEvidence) -> Iterator[tuple[str, str]]:
     for log in evidence.logs:
+        # What a launcher prints may come from any worker.
+        node = log.node if log.role != "launcher" and log.node else "unknown"
         for match in _XID.finditer(log.data):
-            yield log.node or "unknown", _xid_words(int(match[1]))
+            yield node, _xid_words(int(match[1]))
         for match in _ECC.finditer(log.data):
-            yield log.node or "unknown", f"the log tells of {match[0].decode('ascii')}"
+            yield node, f"the log tells of {match[0].decode('ascii')}"
 
 
 def _in_events(evidence: GroupEvidence) -> Iterator[tuple[str, str]]:

@@ -161,8 +161,6 @@ def _log_words(evidence: GroupEvidence) -> tuple[str, ...]:
 
 def _retry_words(evidence: GroupEvidence) -> tuple[str, ...]:
     words = []
-    if evidence.attempt > 0:
-        words.append(f"passed only at attempt {evidence.attempt + 1}")
     retried = [pod for pod in evidence.pods if pod.attempt > 0 or pod.restart_count > 0]
     failed = failed_pods(evidence)
     if failed:

@@ -32,9 +32,12 @@ _STAMP = (re.compile(rb"\d{4}-\d\d-\d\d"), re.compile(rb"\d\d:\d\d:\d\d(?:\.\d+)
 _TIME_NAMES = (b"time", b"cputime")
 _WRONG_NAMES = (b"#wrong", b"wrong", b"error", b"#error")
 _HALF_TOKENS = 4
-# A half as it nearly always is; anything else is looked at number by number.
-_USUAL_HALF = re.compile(
-    rb"(\d{1,12}\.\d{1,9}) (\d{1,9}\.\d{1,9}) (\d{1,9}\.(\d{1,9})) (?:(\d{1,18})|N/A)"
+_USUAL_NAMES = (b"size", b"count", b"type", b"redop", b"root")
+# A row as it nearly always is; any other is looked at token by token.
+_USUAL = re.compile(
+    rb" *(\d{1,18}) +(\d{1,18}) +(\w+) +([a-z]\w{0,30}) +(-?\d{1,7})"
+    + 2 * rb" +(\d{1,12}\.\d{1,9}) +(\d{1,9}\.\d{1,9}) +(\d{1,9}\.(\d{1,9})) +(?:(\d{1,18})|N/A)"
+    + rb" *"
 )
 
 
@@ -52,6 +55,16 @@ class Layout:
     def lead(self) -> tuple[bytes, ...]:
         """Return the names before the first half."""
         return self.names[: self.halves[0]]
+
+    @property
+    def is_usual(self) -> bool:
+        """Return whether it has all columns of the newest releases, and no other."""
+        return (
+            self.tokens == 13
+            and self.halves == (5, 9)
+            and self.counts_errors
+            and self.lead == _USUAL_NAMES
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +114,8 @@ def parse_row(text: bytes, layout: Layout | None) -> ParsedRow | None:
     """Return the row that a line holds; None when it is torn, commented or no row at all."""
     if not is_row_like(text):
         return None
+    if (layout is None or layout.is_usual) and (usual := _USUAL.fullmatch(text)):
+        return _usual_row(usual)
     tokens = text.split()
     if len(tokens) > 2 and _STAMP[0].fullmatch(tokens[-2]) and _STAMP[1].fullmatch(tokens[-1]):
         tokens = tokens[:-2]
@@ -119,6 +134,32 @@ def parse_row(text: bytes, layout: Layout | None) -> ParsedRow | None:
     return _row(tokens[:lead], layout.lead, halves, counts_errors=layout.counts_errors)
 
 
+def _usual_row(found: "re.Match[bytes]") -> ParsedRow:
+    size, count, dtype, redop, root, *halves = found.groups()
+    out_of_place, in_place = (
+        HalfRow(
+            time_us=float(time_us),
+            algbw_gbs=float(algbw),
+            busbw_gbs=float(busbw),
+            wrong=None if wrong is None else int(wrong),
+        )
+        for time_us, algbw, busbw, _, wrong in (halves[:5], halves[5:])
+    )
+    return ParsedRow(
+        row=BandwidthRow(
+            size_bytes=int(size),
+            count=int(count),
+            dtype=dtype.decode(),
+            redop=redop.decode(),
+            root=int(root),
+            out_of_place=out_of_place,
+            in_place=in_place,
+        ),
+        errors_gbs=(0.5 * 10.0 ** -len(halves[3]), 0.5 * 10.0 ** -len(halves[8])),
+        is_half=False,
+    )
+
+
 def _half_at(text: bytes, lead: int, layout: Layout) -> int:
     """Return which half the only one of a row stands in: columns are aligned at their right."""
     token = list(re.finditer(rb"\S+", text))[lead]
@@ -128,7 +169,7 @@ def _half_at(text: bytes, lead: int, layout: Layout) -> int:
 
 def _by_count(tokens: Sequence[bytes]) -> ParsedRow | None:
     count = len(tokens)
-    names: tuple[bytes, ...] = (b"size", b"count", b"type", b"redop", b"root")
+    names: tuple[bytes, ...] = _USUAL_NAMES
     if count in (13, 21):
         second = 9 if count == 13 else 13
         halves: list[list[bytes] | None] = [list(tokens[5:9]), list(tokens[second : second + 4])]
@@ -180,15 +221,6 @@ def _row(
 
 def _half(tokens: Sequence[bytes], counts_errors: bool | None) -> tuple[HalfRow, float] | None:
     """Return a half and the print error of its bus bandwidth; None where a number is torn."""
-    if counts_errors and (usual := _USUAL_HALF.fullmatch(b" ".join(tokens))):
-        time_us, algbw, busbw, decimals, wrong = usual.groups()
-        half = HalfRow(
-            time_us=float(time_us),
-            algbw_gbs=float(algbw),
-            busbw_gbs=float(busbw),
-            wrong=None if wrong is None else int(wrong),
-        )
-        return half, 0.5 * 10.0 ** -len(decimals)
     values: list[float | None] = []
     for token in tokens[:3]:
         if _NUMBER.fullmatch(token):

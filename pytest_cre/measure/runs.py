@@ -12,6 +12,7 @@ from pytest_cre.measure.told import Told
 
 
 def events_of(told: Told) -> Iterator[TrainingEvent | StepRun]:
+    """Yield a stream's steps as runs, then its facts, failures and end as events."""
     yield from _runs(told)
     for fact, t_ns, source in told.facts:
         yield TrainingEvent(

@@ -74,10 +74,9 @@ class StreamReader:
     @property
     def wants_all(self) -> bool:
         """Return whether every following line is wanted, for now."""
-        readers = (self.documents, self.reports)
-        return self._needles is None or any(
-            reader is not None and reader.is_open for reader in readers
-        )
+        if self._needles is None or (self.documents is not None and self.documents.is_open):
+            return True
+        return self.reports is not None and self.reports.is_open
 
     def places(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield start and end, in order, of what occurs in every line that can matter.

@@ -1,7 +1,7 @@
 """Lines that belong to the tables of collective benchmarks, told from all others."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_cre.measure import rows
 from pytest_cre.measure.logtext import Line
@@ -15,7 +15,8 @@ NEEDLES = (
 
 VERSION = re.compile(rb"nccl-tests version (\S+)(?:.*?nccl-library=(\d{3,7}))?")
 RCCL_VERSION = re.compile(rb"rccl-tests:? [vV]ersion:? +(\S+)")
-LIBRARY = re.compile(rb"[NR]CCL version *:? *(\d+\.\d+(?:\.\d+)?)")
+# An error that names the version is for the reader of failures.
+LIBRARY = re.compile(rb"^(?!.*[Ee]rror).*?[NR]CCL version *:? *(\d+\.\d+(?:\.\d+)?)")
 START = re.compile(rb"Collective test starting: *(\S+)")
 CONCLUDED = re.compile(rb"Collective test concluded")
 PARAMETERS = re.compile(
@@ -29,8 +30,7 @@ AVERAGE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TableLine:
+class TableLine(NamedTuple):
     """A line that belongs to a table, with the launcher's rank tag and its time."""
 
     text: bytes

@@ -53,6 +53,7 @@ def told_of(
     of_all_ns: Sequence[int],
     without: LeftOut,
 ) -> Told:
+    """Return what counts of a stream: the winner's steps, and the facts of it and its kin, in UTC."""
     clock = Clock(reader.recorders, near_ns=near_ns, of_all_ns=of_all_ns)
     flags |= clock.flags
     recorder = Recorder(reader.counter)

@@ -55,7 +55,8 @@ def first_line(item: ItemVerdict) -> str:
     where = [title_of(item.entry, item.scale)]
     if worst is not None:
         if len(groups) > 1:
-            where.append(f"{worst.group} of {len(groups)} groups")
+            count = len({each.group for each in groups})
+            where.append(f"{worst.title} of {count} groups" if count > 1 else worst.title)
         count = len(worst.nodes)
         where.append(f"node {worst.nodes[0]}" if count == 1 else nodes_words(count))
     return f"{_PREFIXES.get(item.code, '')}{reason} ({', '.join(where)})"
@@ -65,7 +66,7 @@ def _check_lines(groups: Sequence[GroupReport]) -> list[str]:
     """Return the checks as a table, the worst groups first."""
     shown = sorted(groups, key=severity)[:GROUPS_SHOWN]
     rows = [
-        [group.group, str(len(group.nodes)), *check_cells(check)]
+        [group.title, str(len(group.nodes)), *check_cells(check)]
         for group in shown
         for check in group.checks
     ]
@@ -82,7 +83,7 @@ def _reason_lines(item: ItemVerdict, groups: Sequence[GroupReport]) -> list[str]
     """Return every reason with its group; none when the first line has told the only one."""
     lines = [brief(reason) for reason in item.reasons]
     for group in sorted(groups, key=severity):
-        lines += [f"{group.group}: {brief(reason)}" for reason in group.reasons]
+        lines += [f"{group.title}: {brief(reason)}" for reason in group.reasons]
     if len(lines) <= 1:
         return []
     more = len(lines) - REASONS_SHOWN

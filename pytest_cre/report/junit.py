@@ -33,7 +33,7 @@ def case_properties(item: ItemReport) -> Properties:
         ("cre.nodes", len(item.nodes)),
         ("cre.gpus", item.gpus),
         ("cre.simulated", item.is_simulated),
-        ("cre.groups", len(item.groups)),
+        ("cre.groups", len({group.group for group in item.groups})),
         ("cre.duration_s", item.duration_s),
     ]
     worst = worst_group(item.groups)
@@ -44,9 +44,9 @@ def case_properties(item: ItemReport) -> Properties:
     if worst is not None and len(item.groups) > 1:
         found.append(("cre.group", worst.group))
         for group in item.groups:
-            found.append((f"cre.group.{name_from(group.group)}.verdict", group.code))
+            found.append((f"cre.group.{name_from(group.title)}.verdict", group.code))
             for check in group.checks:
-                found += _check_properties(check, f".{name_from(group.group)}")
+                found += _check_properties(check, f".{name_from(group.title)}")
     for name, figure in item.recorded.items():
         found += _figure_properties(f"cre.recorded.{name_from(name)}", figure)
     found += [(f"cre.option.{name_from(name)}", value) for name, value in item.options.items()]

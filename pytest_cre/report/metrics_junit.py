@@ -56,7 +56,7 @@ def _item_cases(item: ItemReport, *, is_shared: bool) -> "list[TestCase]":
     found = []
     for group in item.groups:
         for index, check in enumerate(group.checks):
-            name = f"{check.key} {group.group}{suffix}"
+            name = f"{check.key} {group.title}{suffix}"
             text = _case_text(item, group, check_values(check), group.figures)
             message = _message(check, group)
             # Readers sum the times of cases, so a group's time stands at its first one only.
@@ -65,7 +65,7 @@ def _item_cases(item: ItemReport, *, is_shared: bool) -> "list[TestCase]":
         if not group.checks:
             text = _case_text(item, group, [], group.figures)
             message = brief((*group.reasons, group.code)[0])
-            name = f"verdict {group.group}{suffix}"
+            name = f"verdict {group.title}{suffix}"
             found.append(_case(name, classname, group.run_s, text, group.code, message))
     told = [group.code for group in item.groups]
     if item.code not in told:

@@ -81,6 +81,11 @@ class GroupReport:
     start_s: float | None = None
     run_s: float | None = None
 
+    @property
+    def title(self) -> str:
+        """Return the group's name, with its attempt where that is not the first."""
+        return f"{self.group} attempt {self.attempt + 1}" if self.attempt else self.group
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemReport:

@@ -174,7 +174,7 @@ def _shown_groups(item: ItemReport) -> list[GroupReport]:
 def _group_words(item: ItemReport, group: GroupReport) -> str:
     if len(item.groups) == 1:
         return ""
-    return group.group if group.code != "pass" else f"worst of {len(item.groups)}"
+    return group.title if group.code != "pass" else f"worst of {len(item.groups)}"
 
 
 def _item_lines(item: ItemReport) -> list[str]:
@@ -183,7 +183,7 @@ def _item_lines(item: ItemReport) -> list[str]:
     if item.code != "pass":
         reasons = list(item.reasons)
         for group in _shown_groups(item):
-            name = f"{group.group}: " if len(item.groups) > 1 else ""
+            name = f"{group.title}: " if len(item.groups) > 1 else ""
             reasons += [f"{name}{reason}" for reason in group.reasons]
         reasons = reasons or [item_reason(item)]
         lines += [f"{item.title}: {item.code}: {brief(reason)}" for reason in reasons]

@@ -19,6 +19,7 @@ class RunTiming:
     """How patient a run is. Start and run deadlines are the entry's own."""
 
     poll_s: float = 1.0  # the Job is read this often though no watch reports a change
+    learn_s: float = 15.0  # for a controller to learn of what was created before its workload
     bad_start_s: float = 10.0  # an image or configuration error must last this long to count
     node_lost_s: float = 15.0  # so must a node that is not ready
     spoiled_s: float = 20.0  # after a pod or node was lost, for the Job to come to its own end

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pytest_cre.cluster.client import ApiProblem
 from pytest_cre.cluster.objects import POD, kind_named, metadata_of
 from pytest_cre.errors import ClusterProblem
 from pytest_cre.plan.model import RUN_LABEL
@@ -22,13 +23,24 @@ class CreatedObjects:
         self._ledger = ledger
         self._recorded: list[Recorded] = []
 
-    def create(self, client: "Client", manifest: Mapping[str, object]) -> Mapping[str, Any]:
+    def create(
+        self,
+        client: "Client",
+        manifest: Mapping[str, object],
+        is_worth_waiting: Callable[[ApiProblem], bool] = lambda _: False,
+    ) -> Mapping[str, Any]:
         """Announce and create an object, and return it as the cluster has it.
 
-        Raises `ClusterProblem`.
+        A refusal that is worth waiting is followed by another try. Raises `ClusterProblem`.
         """
         self._recorded.append(self._ledger.announce(manifest))
-        item = client.create_or_adopt(manifest)
+        while True:
+            try:
+                item = client.create_or_adopt(manifest)
+                break
+            except ApiProblem as refusal:
+                if not is_worth_waiting(refusal):
+                    raise
         uid = str(metadata_of(item)["uid"])
         self._recorded[-1] = self._ledger.created(self._recorded[-1], uid)
         return item

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_cre.cluster.client import ApiProblem
 from pytest_cre.cluster.objects import NODE, POD, metadata_of
 from pytest_cre.cluster.workloads import workload_of
 from pytest_cre.errors import ClusterProblem
@@ -119,6 +120,7 @@ class _GroupRun:
         self._job_object: Mapping[str, Any] | None = None
         self._told: tuple[tuple[Phase, int, int], float] | None = None
         self._recorded_s: float | None = None
+        self._early_s: float | None = None  # since when the workload is refused
 
     def run(self) -> tuple[GroupEvidence, tuple[str, ...]]:
         """Go through all phases; the clean-up comes whatever happened before."""
@@ -138,6 +140,8 @@ class _GroupRun:
     def _attempt(self) -> None:
         try:
             self._tell("creating")
+            if not self._is_interrupted:
+                self._look_again_at_nodes()  # as they are before they are used
             uid = self._create()
             if uid is not None:
                 self._watch(uid)
@@ -157,8 +161,19 @@ class _GroupRun:
             if self._is_interrupted:
                 self._note_interrupt()
                 return None
-            uid = str(metadata_of(self._created.create(self._client, manifest))["uid"])
+            item = self._created.create(self._client, manifest, self._wait_if_early)
+            uid = str(metadata_of(item)["uid"])
         return uid
+
+    def _wait_if_early(self, refusal: ApiProblem) -> bool:
+        """Wait a moment where the next try may be accepted; return whether there is to be one."""
+        if not self._workload.is_early(str(refusal)):
+            return False
+        if self._early_s is None:
+            self._early_s = self._timing.clock()
+        if self._timing.clock() - self._early_s >= self._timing.learn_s:
+            return False
+        return not self._world.stop.wait(_SLICE_S)
 
     def _watch(self, uid: str) -> None:
         """Watch until the Job has ended or there is no use in waiting on."""
@@ -276,7 +291,7 @@ class _GroupRun:
         self._problems = [*ended, *log_problems]
 
     def _look_again_at_nodes(self) -> None:
-        """Take in the nodes afresh: a watch may lag, or be silent for a minute before it is known."""
+        """Take in the nodes afresh: a watch may lag, or be silent for a minute before that is known."""
         names = self._group.group.nodes
         if len(names) <= _FEW_NODES:
             selectors = [f"metadata.name={name}" for name in names]

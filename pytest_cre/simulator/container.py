@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from pytest_cre.simulator.containercall import ContainerCall, Fetch, resolve_call
 from pytest_cre.simulator.faults import Action, Fault, Subject
 from pytest_cre.simulator.generators import program_for
 from pytest_cre.simulator.hardware import SimulatedNode
-from pytest_cre.simulator.logbuffer import LogBuffer
 from pytest_cre.simulator.nodeobjects import NODE_ADDRESS, now_text
 from pytest_cre.simulator.podstatus import SIGKILL_EXIT, SIGTERM_EXIT, ContainerExit, ContainerState
 from pytest_cre.simulator.world import ContainerRun, PodControl, World
+
+if TYPE_CHECKING:
+    from pytest_cre.simulator.logbuffer import LogBuffer
 
 Json = Any
 Report = Callable[[], Awaitable[None]]

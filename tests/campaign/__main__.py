@@ -15,7 +15,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("-v", action="store_true")
     given = parser.parse_args()
     with TemporaryDirectory(prefix="pytest-cre-campaign-") as folder:
         series = play_series(
@@ -23,10 +22,16 @@ def main() -> int:
             seed=given.seed,
             workers=given.workers,
             folder=Path(folder),
+            tell=_tell,
         )
-    for line in report_lines(series, is_long=given.v):
-        sys.stdout.write(line + "\n")
+    for line in report_lines(series):
+        _tell(line)
     return 1 if series.broken or (given.count >= 200 and series.silent) else 0
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -67,6 +67,7 @@ class Clusters:
         return self
 
     def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(_end_all(), self._loop).result(timeout=30)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -92,7 +93,7 @@ class Clusters:
         scenario = load_scenario(str(path))
         book = FaultBook.of(scenario.api_faults)
         settings = ClusterSettings(
-            token=TOKEN, seed=seed, node_grace_s=4.0, job_backoff_s=0.2, bookmark_interval_s=1.0
+            token=TOKEN, seed=seed, node_grace_s=9.0, job_backoff_s=0.2, bookmark_interval_s=1.0
         )
         authority = folder / "authority.pem"
         authority.write_bytes(self._identity.authority_pem)
@@ -117,6 +118,16 @@ class Clusters:
                 playing.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await playing
+
+
+async def _end_all() -> None:
+    """End what faults have left hanging."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=5)
+    await asyncio.sleep(0.1)  # connections close in the next rounds of the loop
 
 
 def _pass_on(done: "Future[None]", ready: "Future[Cluster]") -> None:

@@ -94,7 +94,7 @@ KINDS: Mapping[str, Kind] = {
     "hang": _node("hang"),
     "evict": _node("evict"),
     # A node that comes back in time has spoilt nothing.
-    "stop-heartbeat": replace(_node("stop-heartbeat", seconds=8), spoils=False),
+    "stop-heartbeat": replace(_node("stop-heartbeat", seconds=13), spoils=False),
     "wrong-values": Kind(
         where="faults", spoils=True, draw=lambda _: {"action": "wrong-values", "times": 1}
     ),
@@ -179,6 +179,8 @@ def draw_schedule(seed: int, number: int) -> Schedule:
     rng = random.Random(f"{seed}/{number}")
     names = list(KINDS)
     chosen = [names[number % len(names)], *rng.sample(names, rng.randrange(0, 3))]
+    if "stuck-terminating" in chosen:
+        chosen.append("hang")  # pods that have ended do not linger
     kinds = tuple(dict.fromkeys(chosen))
     is_alone = any(KINDS[name].alone for name in kinds)
     is_training = rng.random() < 0.25 and not is_alone
@@ -201,10 +203,11 @@ def draw_schedule(seed: int, number: int) -> Schedule:
         entry = f"communication/nccl-{rng.choice(COLLECTIVES)}"
         scale = rng.choice(("full-scale", "full-scale", "intra-node"))
         cycles = rng.choice(("1", "1", "2", "3"))
+        sizes = rng.choice(("8", "1M", "64M"))
         if is_alone:
-            scale, cycles = "intra-node", "3"
+            scale, cycles, sizes = "intra-node", "9", "16G"
         options = {
-            "minBytes": rng.choice(("8", "1M", "64M")),
+            "minBytes": sizes,
             "stepFactor": rng.choice(("2", "4", "8")),
             "numIterations": rng.choice(("5", "20", "100")),
             "numCycles": cycles,

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,24 +39,29 @@ class Series:
         return [name for name, count in self.fired.items() if not count]
 
 
-def play_series(numbers: range, *, seed: int, workers: int, folder: Path) -> Series:
-    """Play these schedules."""
+def play_series(
+    numbers: range,
+    *,
+    seed: int,
+    workers: int,
+    folder: Path,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Series:
+    """Play these schedules; `tell` is given a line for each one, as it ends."""
     began_s = time.monotonic()
     with without(), Clusters() as clusters, ThreadPoolExecutor(workers) as pool:
         jobs = [
             pool.submit(play, clusters, draw_schedule(seed, number), folder / str(number))
             for number in numbers
         ]
+        for job in as_completed(jobs):
+            tell(_line(job.result()))
         outcomes = [job.result() for job in jobs]
     return Series(outcomes, time.monotonic() - began_s)
 
 
-def report_lines(series: Series, *, is_long: bool = False) -> Iterator[str]:
+def report_lines(series: Series) -> Iterator[str]:
     """Yield what a person wants to see."""
-    if is_long:
-        for each in series.outcomes:
-            first = (each.text.strip().splitlines() or [""])[0]
-            yield f"{_name(each)}  {each.took_s:5.1f} s  {each.code:12}  {first[:150]}"
     for name, count in sorted(series.fired.items()):
         yield f"{name:>24} {count:6}"
     codes = Counter(each.code for each in series.outcomes)
@@ -64,6 +69,12 @@ def report_lines(series: Series, *, is_long: bool = False) -> Iterator[str]:
     longest_s = max((each.took_s for each in series.outcomes), default=0.0)
     yield f"{len(series.outcomes)} schedules in {series.took_s:.0f} s, the longest {longest_s:.1f} s"
     yield from series.broken
+
+
+def _line(outcome: Outcome) -> str:
+    first = (outcome.text.strip().splitlines() or [""])[0]
+    broken = "".join(f"  BROKEN: {words}" for words in outcome.broken)
+    return f"{_name(outcome)}  {outcome.took_s:5.1f} s  {outcome.code:12}  {first[:150]}{broken}"
 
 
 def _name(outcome: Outcome) -> str:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from pytest_cre.cluster.client import ApiProblem
 from pytest_cre.cluster.objects import KINDS
 from pytest_cre.cluster.rbac import CLUSTER_RULES, NAMESPACED_RULES, missing_rights, rbac_manifests
@@ -88,3 +90,11 @@ def test_every_workload_kind_can_be_created_watched_and_deleted():
         assert found == {"create", "delete", "get", "list", "watch"}
     runtimes = verbs["trainer.kubeflow.org", "trainingruntimes"]
     assert runtimes == {"create", "delete", "get", "list"}
+
+
+def test_every_right_is_explained_in_the_documentation():
+    text = (Path(__file__).parents[2] / "docs/reference/rights.md").read_text()
+    for rule in (*NAMESPACED_RULES, *CLUSTER_RULES):
+        for resource in rule["resources"]:
+            rows = [row for row in text.splitlines() if row.startswith("|") and resource in row]
+            assert any(all(verb in row for verb in rule["verbs"]) for row in rows), resource

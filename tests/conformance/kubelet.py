@@ -1,6 +1,7 @@
 """A kubelet that does what it is told: nodes and pods on request, logs over HTTPS."""
 
 import contextlib
+import http.client
 import http.server
 import ssl
 import tempfile
@@ -9,7 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from tests.conformance.api import STRATEGIC
+from tests.conformance.api import MERGE, STRATEGIC
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_RENEWAL_S = 8.0
 
 
 def now():
@@ -23,6 +27,8 @@ class Kubelet:
         self.api = api
         self.port = port
         self.requests = []
+        # The uids of nodes whose leases are renewed while they exist, by name.
+        self.living = {}
         # What a container's log request is answered with: status and chunks; None in place of a
         # chunk waits for `release`. The key is the container's name, or namespace/pod/container.
         self.answers = {}
@@ -31,8 +37,9 @@ class Kubelet:
 
     def add_node(self, name, gpus=8, ready="True", labels=None, port=None, **allocatable):
         """Register a node and report its status; gives the node once it takes pods."""
-        node = {"metadata": {"name": name, "labels": labels or {}}}
-        self.api.create("/api/v1/nodes", node)
+        body = {"metadata": {"name": name, "labels": labels or {}}}
+        node = self.api.create("/api/v1/nodes", body)
+        self.living[name] = node["metadata"]["uid"]
         amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
         amounts.update(allocatable)
         status = {
@@ -47,6 +54,16 @@ class Kubelet:
         return self.api.until(
             f"/api/v1/nodes/{name}", lambda a: ready != "True" or not a.body["spec"].get("taints")
         )
+
+    def renew_leases(self):
+        """Say of all living nodes that they live."""
+        for name, uid in sorted(self.living.copy().items()):
+            moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": moment}
+            owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+            if self.api("PATCH", f"{LEASES}/{name}", {"spec": spec}, MERGE).code == 404:
+                metadata = {"name": name, "ownerReferences": [owner]}
+                self.api("POST", LEASES, {"metadata": metadata, "spec": spec})
 
     def beat(self, name, ready="True"):
         body = {"status": {"conditions": [self._ready(ready)]}}
@@ -177,9 +194,21 @@ def serving_kubelet(api):
     kubelet = Kubelet(api, server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
+    ended = threading.Event()
+
+    def live():
+        # A server that is being stopped, or that a test has killed, does not hear it.
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while not ended.wait(_RENEWAL_S):
+                kubelet.renew_leases()
+
+    life = threading.Thread(target=live)
+    life.start()
     try:
         yield kubelet
     finally:
+        ended.set()
+        life.join()
         kubelet.release.set()
         server.shutdown()
         thread.join()

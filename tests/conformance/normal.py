@@ -11,6 +11,7 @@ The rules, all of them:
   addresses and continue tokens become `<namespace>`, `<server>`, `<host>`, `<port>`, `<cluster-ip>`,
   `<continue>`;
 - `metadata.managedFields` is left out; one exchange of its own looks for it;
+- the volume with a pod's own token and its mounts are left out as well; another exchange looks for it;
 - where a refusal quotes the whole object that it refuses, the object becomes `<object>`.
 """
 
@@ -67,6 +68,7 @@ class Names:
         """Give a value with all its parts made comparable."""
         if isinstance(value, dict):
             is_list = "items" in value or "columnDefinitions" in value
+            value = _without_tokens(value)
             return {
                 self.text(name): self._member(name, inner, key, is_list=is_list)
                 for name, inner in sorted(value.items())
@@ -110,6 +112,21 @@ class Names:
 
     def _uid(self, found):
         return self._uids.setdefault(found[0], f"uid-{len(self._uids) + 1}")
+
+
+def _without_tokens(value):
+    """Give a pod's spec or a container without the token that only genuine servers hand out."""
+    for field, key, pattern in (
+        ("volumes", "name", r"kube-api-access-\w+"),
+        ("volumeMounts", "mountPath", r"/var/run/secrets/kubernetes\.io/serviceaccount"),
+    ):
+        items = value.get(field)
+        if isinstance(items, list):
+            kept = [item for item in items if not re.fullmatch(pattern, str(item.get(key)))]
+            value = {**value, field: kept}
+            if not kept:
+                del value[field]
+    return value
 
 
 def project(value, paths):

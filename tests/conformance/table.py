@@ -15,6 +15,13 @@ RECORDS = Path(__file__).parents[1] / "data" / "conformance"
 _WORKERS = 8
 
 
+class _Dumper(yaml.CSafeDumper):
+    """Writes everything out, also what stands twice."""
+
+    def ignore_aliases(self, data):
+        return True
+
+
 def all_exchanges():
     """Give the exchange functions by chapter and name."""
     chapters = {}
@@ -31,20 +38,25 @@ def all_exchanges():
 
 
 def run_table(api, kubelet, folder, wanted=lambda _chapter, _name: True):
-    """Play all exchanges against a server; gives the transcripts by chapter and name."""
+    """Play all exchanges against a server; gives the transcripts by chapter and name.
+
+    In place of a transcript stands the error of an exchange that could not be played.
+    """
 
     def play(task):
         chapter, name, exchange = task
         play = Play(api, kubelet, name, folder)
-        play.open()
         try:
+            play.open()
             exchange(play)
-        except Exception as error:
+            found = play.transcript()
+        except Exception as error:  # noqa: BLE001 - it is told where the transcript is looked at
             error.add_note(f"in the exchange {chapter}.{name}")
-            raise
+            found = error
         finally:
             play.close()
-        return chapter, name, play
+        namespaces.append(play.namespace)
+        return chapter, name, found
 
     tasks = [
         (chapter, name, exchange)
@@ -55,9 +67,8 @@ def run_table(api, kubelet, folder, wanted=lambda _chapter, _name: True):
     result = {}
     namespaces = []
     with ThreadPoolExecutor(_WORKERS) as pool:
-        for chapter, name, done in pool.map(play, tasks):
-            result.setdefault(chapter, {})[name] = done.transcript()
-            namespaces.append(done.namespace)
+        for chapter, name, found in pool.map(play, tasks):
+            result.setdefault(chapter, {})[name] = found
     # Not earlier: genuine servers take their time with each, and exchanges wait for some.
     for namespace in namespaces:
         api("DELETE", f"/api/v1/namespaces/{namespace}")
@@ -78,7 +89,5 @@ def write_records(transcripts):
     """Keep the answers of the genuine server."""
     RECORDS.mkdir(parents=True, exist_ok=True)
     for chapter, named in transcripts.items():
-        text = yaml.dump(
-            named, Dumper=yaml.CSafeDumper, sort_keys=False, width=100, allow_unicode=True
-        )
+        text = yaml.dump(named, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
         (RECORDS / f"{chapter}.yaml").write_text(text)

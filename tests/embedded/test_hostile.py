@@ -155,6 +155,7 @@ class Plant:
         for controller in self.controllers:
             controller.start(functools.partial(self._mark, controller))
         self.create(NAMESPACE, "", {"metadata": {"name": "default"}})
+        self.settle()
         self.create(NODE, "", {**OBJECTS[NODE], "metadata": {"name": "good"}})
 
     def create(self, kind, namespace, obj):

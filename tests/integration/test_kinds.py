@@ -23,6 +23,8 @@ from pytest_cre.cluster.workloads import workload_of
 from pytest_cre.plan.selection import select_nodes
 from pytest_cre.plan.workflow import plan_workflow
 from pytest_cre.run.cleanup import sweep
+from pytest_cre.run.clocks import RunTiming
+from pytest_cre.run.created import CreatedObjects
 from pytest_cre.run.ledger import Ledger
 from pytest_cre.run.owner import create_owner
 from pytest_cre.run.workflow import run_workflow
@@ -198,9 +200,9 @@ def test_interrupt_in_mid_run_leaves_nothing(kind, make_plan, harness, admin):
 @pytest.mark.parametrize("kind", KINDS)
 def test_sweep_after_a_killed_run_leaves_nothing(kind, make_plan, harness, admin):
     plan, ledger = make_plan(kind, "sleep 60")
+    created = CreatedObjects(ledger)
     for manifest in plan.groups[0].manifests:
-        recorded = ledger.announce(manifest)
-        ledger.created(recorded, harness.create_or_adopt(manifest)["metadata"]["uid"])
+        created.create(harness, manifest, lambda refusal: workload_of(kind).is_early(str(refusal)))
 
     def phases():
         pods = admin.list(POD, label_selector=f"cre.pytest.org/run={ledger.run_id}").items
@@ -253,7 +255,7 @@ def test_train_job_without_its_runtime_is_told_in_the_controllers_words(make_pla
 
     plan, ledger = make_plan("trainJob", "true", modify=misname, start_timeout_s=4.0)
 
-    group = run(plan, harness, ledger)
+    group = run(plan, harness, ledger, timing=RunTiming(learn_s=1.0))
 
     # Its webhook refuses the TrainJob; without webhooks it would be events after the start's deadline.
     assert [problem.code for problem in group.problems] == ["api-error"]

@@ -26,7 +26,6 @@ UNUSED_HERE = {
     ("computedomains", "namespace"): "made for nodes with NVLink between them; not served here",
     ("resourceclaimtemplates", "namespace"): "made for nodes whose GPUs DRA drivers hand out",
     ("resourceslices", "cluster"): "read where no node carries a product label",
-    ("pods", "cluster"): "tell who holds the GPUs of a node that is not free",
 }
 # What every account may do, so no role grants it.
 EVERYBODY = {("create", "authorization.k8s.io", "selfsubjectaccessreviews", "cluster")}

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pytest_cre.evidence.model import LogStream
@@ -27,6 +29,13 @@ def test_hardware_message_of_a_log_is_told_with_its_node(evidence, line, words):
     run = evidence(logs=(log(b"x\n" + line + b"\n", "node-1"),))
 
     assert hardware_words(run) == (f"node node-1: {words}",)
+
+
+def test_message_that_a_launcher_prints_is_of_no_node_that_is_known(evidence):
+    line = b"[1,9]<stderr>: NVRM: Xid (PCI:0000:3b:00): 79, x\n"
+    run = evidence(logs=(replace(log(line), role="launcher"),))
+
+    assert hardware_words(run) == ("node unknown: Xid 79 (GPU has fallen off the bus)",)
 
 
 @pytest.mark.parametrize("line", [b"Xid", b"maxid 79", b"Xid of nothing at all 7", b"grid 79"])

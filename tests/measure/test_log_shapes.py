@@ -99,6 +99,7 @@ def test_lines_of_the_library_around_a_table_tell_the_network_or_nothing(line, n
     "line",
     [
         "[2026-03-01 10:00:00] h:1:2 [0] ib.cc:1 NCCL WARN NET/IB : Got completion from peer 1.2.3.4<5> with status=12 opcode=0",
+        "[rank1]: DistBackendError: NCCL error in: x.cpp:1, unhandled cuda error, NCCL version 2.20.5 ncclUnhandledCudaError: x",
         "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
     ],
 )

@@ -1,6 +1,8 @@
 """Rows of benchmark tables: what is one, and what its cells mean."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_cre.measure.rows import layout_of, parse_row
 
@@ -162,3 +164,26 @@ def test_torn_commented_and_foreign_lines_are_no_rows(text, header):
 )
 def test_only_a_header_is_a_header(text):
     assert layout_of(text) is None
+
+
+NUMBERS = st.one_of(
+    st.floats(0, 1e6).map("{:.2f}".format),
+    st.sampled_from(
+        ["0", "7", "0.0000", "1e3", "3.", ".5", "nan", "inf", "N/A", "x", "1.5.2", "-1.0"]
+    ),
+)
+ROWS = st.tuples(
+    st.sampled_from(["8", "0", "17179869184"]),
+    st.integers(0, 99).map(str),
+    st.sampled_from(["float", "int", "bf16", "f8e4m3", "floaty"]),
+    st.sampled_from(["sum", "none", "Sum", "7"]),
+    st.sampled_from(["-1", "0", "12", "x"]),
+    *[NUMBERS, NUMBERS, NUMBERS, st.sampled_from(["0", "5", "N/A", "2e+05", "0e+00", "?"])] * 2,
+)
+
+
+@given(ROWS, st.sampled_from([NEWEST, OLD, ITERATIONS, STRIPPED, None]), st.integers(1, 9))
+def test_row_with_a_time_stamp_behind_it_is_the_same_row(cells, header, width):
+    text = " ".join(cell.rjust(width) for cell in cells).encode()
+    layout = layout_of(header) if header else None
+    assert parse_row(text, layout) == parse_row(text + b" 2026-01-05 08:00:00", layout)

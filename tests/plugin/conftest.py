@@ -63,7 +63,7 @@ class Certifier:
         return process
 
     def end(self, process: "subprocess.Popen[str]") -> Done:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
         return Done(process.returncode, output, self.folder)
 
     def __call__(self, *arguments: str) -> Done:
@@ -126,11 +126,11 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def eventually() -> Callable[[Callable[[], object]], None]:
-    """Wait until a condition holds; fails after a minute."""
+    """Wait until a condition holds; fails after three minutes."""
 
     def wait(condition: Callable[[], object]) -> None:
         ticker = threading.Event()
-        for _ in range(1200):
+        for _ in range(3600):
             if condition():
                 return
             ticker.wait(0.05)

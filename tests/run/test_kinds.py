@@ -2,11 +2,15 @@
 
 import copy
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from pytest_cre.cluster.client import ApiProblem
 from pytest_cre.run.cleanup import sweep
+from pytest_cre.run.ledger import read_ledger
+from tests.run.conftest import QUICK
 
 JOBSETS, TRAINER, KUBEFLOW = (
     "jobset.x-k8s.io/v1alpha2", "trainer.kubeflow.org/v1alpha1", "kubeflow.org/v2beta1",
@@ -264,6 +268,49 @@ def test_a_controller_that_cannot_start_is_quoted(cluster, run, make_plan):
     assert group.problems[0].message.endswith(
         "TrainJobResourcesCreationFailed: the webhook refused"
     )
+
+
+def refusal():
+    return ApiProblem(
+        "create trainjobs ns/x: 403 Forbidden: not found: specified trainingRuntime must be created "
+        "before the TrainJob is created",
+        status=403,
+        reason="Forbidden",
+    )
+
+
+def test_a_train_job_whose_runtime_is_not_known_yet_is_created_again(
+    cluster, run, make_plan, ledger
+):
+    cluster.on_job = play_train_job
+    cluster.fail("create", "TrainJob", refusal(), times=2)
+
+    (group,) = run(make_plan(kind="trainJob")).groups
+
+    assert group.problems == ()
+    assert group.job.terminal == "succeeded"
+    names = [each.kind for each in read_ledger(ledger.path)]
+    assert names.count("TrainJob") == 1
+
+
+def test_a_train_job_whose_runtime_never_gets_known_is_an_error(cluster, run, make_plan):
+    cluster.fail("create", "TrainJob", refusal())
+
+    evidence = run(make_plan(kind="trainJob"), timing=replace(QUICK, learn_s=0.3))
+
+    assert codes(evidence.groups[0]) == ["api-error"]
+    assert evidence.leftovers == ()
+    assert left(cluster) == []
+
+
+def test_an_interrupt_ends_the_waiting_for_a_runtime(cluster, run, make_plan):
+    cluster.fail("create", "TrainJob", refusal())
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+
+    (group,) = run(make_plan(kind="trainJob"), stop=stop).groups
+
+    assert codes(group) == ["interrupted"]
 
 
 def test_a_runtime_that_its_controller_holds_for_a_moment_is_no_leftover(

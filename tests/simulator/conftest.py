@@ -5,11 +5,17 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_cre.embedded.certificate import new_identity
+from pytest_cre.embedded.server import ClusterSettings, running_cluster
+from pytest_cre.simulator.api import ApiClient
 from pytest_cre.simulator.container import Container
 from pytest_cre.simulator.faults import Subject
 from pytest_cre.simulator.logbuffer import LogOptions
+from pytest_cre.simulator.run import run_simulator
 from pytest_cre.simulator.scenario import load_scenario
 from pytest_cre.simulator.world import World
+from tests.simulator.scenes import FAST as SCENE
+from tests.simulator.scenes import Scene
 
 FAST = "tableTime: 20ms\ninitTime: 0s\npodStartTime: 0s\nrendezvousTimeout: 500ms\n"
 TRAIN = (
@@ -160,3 +166,47 @@ def machines(tmp_path):
 @pytest.fixture
 def train_words():
     return TRAIN
+
+
+@pytest.fixture(scope="session")
+def identity():
+    return new_identity()
+
+
+@pytest.fixture
+def play(tmp_path, identity):
+    """Run a scene on a fresh cluster with simulated nodes."""
+
+    def run(scene, more=""):
+        scenario = tmp_path / "scenario.yaml"
+        scenario.write_text(SCENE + more)
+        authority = tmp_path / "authority.pem"
+        authority.write_bytes(identity.authority_pem)
+
+        async def everything():
+            settings = ClusterSettings(token="t", job_backoff_s=0.05)
+            async with asyncio.timeout(10), running_cluster(settings, identity) as url:
+                ready = asyncio.Event()
+                simulator = asyncio.create_task(
+                    run_simulator(
+                        server=url,
+                        token="t",
+                        ca_file=str(authority),
+                        scenario=str(scenario),
+                        seed=3,
+                        ready=ready,
+                    )
+                )
+                try:
+                    waiting = asyncio.create_task(ready.wait())
+                    await asyncio.wait((simulator, waiting), return_when=asyncio.FIRST_COMPLETED)
+                    async with ApiClient(url, token="t", ca_file=str(authority)) as api:
+                        return await scene(Scene(api, url))
+                finally:
+                    simulator.cancel()
+                    waiting.cancel()
+                    await asyncio.gather(simulator, waiting, return_exceptions=True)
+
+        return asyncio.run(everything())
+
+    return run

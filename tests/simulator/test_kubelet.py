@@ -1,7 +1,6 @@
 """Simulated nodes on the embedded API server, in one process."""
 
 import asyncio
-import contextlib
 import json
 import re
 import ssl
@@ -9,109 +8,8 @@ import ssl
 import aiohttp
 import pytest
 
-from pytest_cre.embedded.certificate import new_identity
-from pytest_cre.embedded.server import ClusterSettings, running_cluster
-from pytest_cre.simulator.api import ApiClient, ApiRefusal
 from pytest_cre.simulator.run import run_simulator
-
-FAST = "extends: h100-2\ntableTime: 50ms\ninitTime: 0s\npodStartTime: 0s\n"
-PODS = "/api/v1/namespaces/default/pods"
-
-
-class Scene:
-    """A client of the cluster, and the address of the kubelet."""
-
-    def __init__(self, api, url):
-        self.api, self.url = api, url
-
-    async def create(self, name, script, *, node="h100-0", labels=(), **spec):
-        pod = {
-            "metadata": {"name": name, "labels": dict(labels)},
-            "spec": {
-                "nodeName": node,
-                "restartPolicy": "Never",
-                "containers": [{"name": "main", "image": "x", "command": ["sh", "-c", script]}],
-                **spec,
-            },
-        }
-        return await self.api.call("POST", PODS, {"apiVersion": "v1", "kind": "Pod", **pod})
-
-    async def get(self, name):
-        return await self.api.call("GET", f"{PODS}/{name}")
-
-    async def until(self, name, wanted):
-        """Return the pod once it is as wanted."""
-        while True:
-            pod = await self.get(name)
-            if wanted(pod):
-                return pod
-            await asyncio.sleep(0.01)
-
-    async def ended(self, name):
-        return await self.until(name, lambda pod: pod["status"]["phase"] in ("Succeeded", "Failed"))
-
-    async def running(self, name):
-        return await self.until(name, lambda pod: pod["status"]["phase"] == "Running")
-
-    async def gone(self, name):
-        with contextlib.suppress(ApiRefusal):
-            await self.until(name, lambda _: False)
-
-    async def kubelet_url(self):
-        node = await self.api.call("GET", "/api/v1/nodes/h100-0")
-        port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-        return f"https://127.0.0.1:{port}"
-
-    async def logs(self, name, **query):
-        """Return code and text of the kubelet's own answer."""
-        async with aiohttp.ClientSession() as session:
-            url = f"{await self.kubelet_url()}/containerLogs/default/{name}/main"
-            async with session.get(url, params=query, ssl=False) as response:
-                return response.status, await response.text()
-
-
-@pytest.fixture(scope="module")
-def identity():
-    return new_identity()
-
-
-@pytest.fixture
-def play(tmp_path, identity):
-    """Run a scene on a fresh cluster with simulated nodes."""
-
-    def run(scene, more=""):
-        scenario = tmp_path / "scenario.yaml"
-        scenario.write_text(FAST + more)
-        authority = tmp_path / "authority.pem"
-        authority.write_bytes(identity.authority_pem)
-
-        async def everything():
-            settings = ClusterSettings(token="t", job_backoff_s=0.05)
-            async with asyncio.timeout(10), running_cluster(settings, identity) as url:
-                ready = asyncio.Event()
-                simulator = asyncio.create_task(
-                    run_simulator(
-                        server=url,
-                        token="t",
-                        ca_file=str(authority),
-                        scenario=str(scenario),
-                        seed=3,
-                        ready=ready,
-                    )
-                )
-                try:
-                    waiting = asyncio.create_task(ready.wait())
-                    await asyncio.wait((simulator, waiting), return_when=asyncio.FIRST_COMPLETED)
-                    async with ApiClient(url, token="t", ca_file=str(authority)) as api:
-                        return await scene(Scene(api, url))
-                finally:
-                    simulator.cancel()
-                    waiting.cancel()
-                    await asyncio.gather(simulator, waiting, return_exceptions=True)
-
-        return asyncio.run(everything())
-
-    return run
+from tests.simulator.scenes import PODS
 
 
 def test_nodes_are_registered_ready_and_marked_as_simulated(play):

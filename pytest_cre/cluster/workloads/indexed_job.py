@@ -47,6 +47,10 @@ class IndexedJob:
         """Return whether `spec.suspend` holds the Job back, as queues set it."""
         return part(job, "spec").get("suspend") is True
 
+    def is_early(self, refusal: str) -> bool:  # noqa: ARG002
+        """Return False: nothing that was created before it is asked for."""
+        return False
+
     def place_of(self, pod: Object) -> PodPlace:
         """Return the pod's completion index."""
         return PodPlace(role="rank", index=completion_index(pod))

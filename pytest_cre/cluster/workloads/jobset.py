@@ -33,6 +33,10 @@ class JobSet:
         """Return whether `spec.suspend` holds its Jobs back."""
         return part(job, "spec").get("suspend") is True
 
+    def is_early(self, refusal: str) -> bool:  # noqa: ARG002
+        """Return False: nothing that was created before it is asked for."""
+        return False
+
     def place_of(self, pod: Object) -> PodPlace:
         """Return the pod's completion index in its Job."""
         return PodPlace(role="rank", index=completion_index(pod))

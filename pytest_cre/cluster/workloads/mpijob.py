@@ -52,6 +52,10 @@ class MpiJob:
         """Return whether `spec.runPolicy.suspend` holds it back."""
         return part(part(job, "spec"), "runPolicy").get("suspend") is True
 
+    def is_early(self, refusal: str) -> bool:  # noqa: ARG002
+        """Return False: nothing that was created before it is asked for."""
+        return False
+
     def place_of(self, pod: Object) -> PodPlace:
         """Return the pod's role, and a worker's index."""
         labels = part(metadata_of(pod), "labels")

@@ -47,5 +47,8 @@ class Workload(Protocol):
     def is_suspended(self, job: Object) -> bool:
         """Return whether a queue holds the workload back."""
 
+    def is_early(self, refusal: str) -> bool:
+        """Return whether the workload was refused for what its controller will soon know."""
+
     def place_of(self, pod: Object) -> PodPlace:
         """Return which of the workload's pods this is."""

@@ -9,6 +9,8 @@ from pytest_cre.cluster.workloads.conditions import facts_of
 from pytest_cre.cluster.workloads.protocol import PodPlace
 from pytest_cre.evidence.model import JobFacts
 
+_NO_RUNTIME = "specified trainingRuntime must be created before"
+
 
 class TrainJob:
     """A TrainJob with one pod per node."""
@@ -36,6 +38,10 @@ class TrainJob:
     def is_suspended(self, job: Object) -> bool:
         """Return whether `spec.suspend` holds it back."""
         return part(job, "spec").get("suspend") is True
+
+    def is_early(self, refusal: str) -> bool:
+        """Return whether its webhook, which asks a cache, has not heard of the runtime yet."""
+        return _NO_RUNTIME in refusal
 
     def place_of(self, pod: Object) -> PodPlace:
         """Return the pod's completion index in its Job."""

@@ -18,6 +18,7 @@ TeamDriver = Callable[["Team"], Awaitable[int]]
 
 NCCL_VERSION = "2.27.7"
 NOTICE_S = 0.2  # until the others notice that a peer is gone
+_ATTEMPT_LABEL = "cre.pytest.org/attempt"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -40,9 +41,10 @@ class Team:
 
     @property
     def noise_key(self) -> tuple[object, ...]:
-        """Return what noise depends on: the seed and the nodes."""
+        """Return what noise depends on: the seed, the nodes, and the attempt after the first."""
         nodes = sorted({run.node.name for run, _ in self.places})
-        return (self.world.seed, *nodes)
+        attempt = self.group.runs[0].labels.get(_ATTEMPT_LABEL, "0")
+        return (self.world.seed, *nodes, *(("attempt", attempt) if attempt != "0" else ()))
 
     def write(self, rank: int, text: str, stream: Stream = "stdout") -> None:
         """Write lines as a rank: into its own pod's log, or that of mpirun with a tag."""

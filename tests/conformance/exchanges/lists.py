@@ -7,14 +7,14 @@ from tests.conformance.play import METADATA, METADATA_LIST, TABLE
 NAMES = ["items.metadata.name"]
 
 
-def _make_maps(play, count=5):
+def _make_secrets(play, count=5):
     for number in range(count):
         labels = {"number": str(number), **({"even": ""} if number % 2 == 0 else {})}
-        play.make("configmaps", {"metadata": {"name": f"m{number}", "labels": labels}})
+        play.make("secrets", {"metadata": {"name": f"m{number}", "labels": labels}})
 
 
 def by_labels(play):
-    _make_maps(play)
+    _make_secrets(play)
     for selector in (
         "number=1",
         "number==1",
@@ -35,7 +35,7 @@ def by_labels(play):
         "number in (1",
         ",",
     ):
-        play.ask("GET", f"configmaps?labelSelector={quote(selector)}", only=_names_or_refusal())
+        play.ask("GET", f"secrets?labelSelector={quote(selector)}", only=_names_or_refusal())
 
 
 def _names_or_refusal():
@@ -72,38 +72,38 @@ def by_fields(play):
 
 
 def pages(play):
-    _make_maps(play)
-    first = play.ask("GET", "configmaps?limit=2", only=["metadata", *NAMES])
+    _make_secrets(play)
+    first = play.ask("GET", "secrets?limit=2", only=["metadata", *NAMES])
     token = quote(first["metadata"]["continue"])
-    play.ask("DELETE", "configmaps/m3", only=["status"])
-    play.make("configmaps", {"metadata": {"name": "m9"}})
-    second = play.ask("GET", f"configmaps?limit=2&continue={token}", only=["metadata", *NAMES])
+    play.ask("DELETE", "secrets/m3", only=["status"])
+    play.make("secrets", {"metadata": {"name": "m9"}})
+    second = play.ask("GET", f"secrets?limit=2&continue={token}", only=["metadata", *NAMES])
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
     token = quote(second["metadata"]["continue"])
-    play.ask("GET", f"configmaps?limit=2&continue={token}", only=["metadata", *NAMES])
-    play.ask("GET", f"configmaps?continue={token}", only=["metadata", *NAMES])
-    play.ask("GET", f"configmaps?continue={token}&resourceVersion=5")
-    play.ask("GET", "configmaps?limit=2&labelSelector=even", only=["metadata", *NAMES])
-    play.ask("GET", "configmaps?limit=2&continue=nonsense", only=["code", "reason"])
-    play.ask("GET", "configmaps?limit=many", only=["code", "reason"])
-    play.ask("GET", "configmaps?limit=-1", only=NAMES)
+    play.ask("GET", f"secrets?limit=2&continue={token}", only=["metadata", *NAMES])
+    play.ask("GET", f"secrets?continue={token}", only=["metadata", *NAMES])
+    play.ask("GET", f"secrets?continue={token}&resourceVersion=5")
+    play.ask("GET", "secrets?limit=2&labelSelector=even", only=["metadata", *NAMES])
+    play.ask("GET", "secrets?limit=2&continue=nonsense", only=["code", "reason"])
+    play.ask("GET", "secrets?limit=many", only=["code", "reason"])
+    play.ask("GET", "secrets?limit=-1", only=NAMES)
 
 
 def moments(play):
-    _make_maps(play, 1)
+    _make_secrets(play, 1)
     only = [*NAMES, "message", "reason", "code"]
-    version = play.read("configmaps")["metadata"]["resourceVersion"]
-    play.ask("GET", "configmaps?resourceVersion=0", only=NAMES)
-    play.ask("GET", f"configmaps?resourceVersion={version}", only=["items.metadata.name"])
+    version = play.read("secrets")["metadata"]["resourceVersion"]
+    play.ask("GET", "secrets?resourceVersion=0", only=NAMES)
+    play.ask("GET", f"secrets?resourceVersion={version}", only=["items.metadata.name"])
     match = "resourceVersionMatch"
-    play.ask("GET", f"configmaps?{match}=Exact&resourceVersion={version}", only=NAMES)
-    play.ask("GET", f"configmaps?{match}=NotOlderThan&resourceVersion={version}", only=NAMES)
-    play.ask("GET", f"configmaps?{match}=Exact", only=only)
-    play.ask("GET", f"configmaps?{match}=Exact&resourceVersion=0", only=only)
-    play.ask("GET", f"configmaps?{match}=Nonsense&resourceVersion={version}", only=only)
-    play.ask("GET", "configmaps?resourceVersion=nonsense", only=only)
-    play.ask("GET", "configmaps?resourceVersion=999999999")
-    play.ask("GET", "configmaps/m0?resourceVersion=0", only=["metadata.name"])
+    play.ask("GET", f"secrets?{match}=Exact&resourceVersion={version}", only=NAMES)
+    play.ask("GET", f"secrets?{match}=NotOlderThan&resourceVersion={version}", only=NAMES)
+    play.ask("GET", f"secrets?{match}=Exact", only=only)
+    play.ask("GET", f"secrets?{match}=Exact&resourceVersion=0", only=only)
+    play.ask("GET", f"secrets?{match}=Nonsense&resourceVersion={version}", only=only)
+    play.ask("GET", "secrets?resourceVersion=nonsense", only=only)
+    play.ask("GET", "secrets?resourceVersion=999999999")
+    play.ask("GET", "secrets/m0?resourceVersion=0", only=["metadata.name"])
 
 
 def of_nothing(play):
@@ -114,18 +114,18 @@ def of_nothing(play):
 
 
 def of_all_namespaces(play):
-    _make_maps(play, 1)
+    _make_secrets(play, 1)
     play.ask(
         "GET",
-        f"/api/v1/configmaps?labelSelector=number&fieldSelector=metadata.namespace={play.namespace}",
+        f"/api/v1/secrets?labelSelector=number&fieldSelector=metadata.namespace={play.namespace}",
         only=["kind", "items.metadata.name", "items.kind"],
     )
 
 
 def metadata_only(play):
-    _make_maps(play, 1)
-    play.ask("GET", "configmaps/m0", accept=METADATA)
-    play.ask("GET", "configmaps?labelSelector=number", accept=METADATA_LIST)
+    _make_secrets(play, 1)
+    play.ask("GET", "secrets/m0", accept=METADATA)
+    play.ask("GET", "secrets?labelSelector=number", accept=METADATA_LIST)
 
 
 def tables(play):

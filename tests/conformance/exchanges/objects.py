@@ -1,5 +1,7 @@
 """Creating, reading and replacing objects."""
 
+import time
+
 from tests.conformance.play import MERGE
 
 MAP = {"metadata": {"name": "a", "labels": {"team": "x"}}, "data": {"k": "v"}}
@@ -289,6 +291,23 @@ def field_managers(play):
         "managers of the fields",
         [[m["manager"], m["operation"]] for m in made["metadata"].get("managedFields", [])],
     )
+
+
+def token_of_a_pod(play):
+    """The one exchange that looks at the volume with a pod's own token."""
+    body = play.make("pods", _pod())
+    names = [volume["name"].rpartition("-")[0] for volume in body["spec"].get("volumes", [])]
+    play.note("volumes", names)
+
+
+def authority_of_the_cluster(play):
+    """Genuine servers furnish a namespace in their own time."""
+    end_s = time.monotonic() + 1
+    while True:
+        code = play.api("GET", play.at("configmaps/kube-root-ca.crt")).code
+        if code == 200 or time.monotonic() > end_s:
+            break
+    play.note("there is", code)
 
 
 def _job(name="j", **spec):

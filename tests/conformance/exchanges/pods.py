@@ -125,6 +125,7 @@ def rules(play):
         {"volumes": [{"name": "v", "configMap": {}}]},
         {"dnsPolicy": "X"},
         {"serviceAccountName": "Bad Name"},
+        {"serviceAccountName": "missing"},
         {"nodeName": "Bad Name"},
         {"schedulingGates": [{"name": "bad gate"}]},
         {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
