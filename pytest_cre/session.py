@@ -204,7 +204,7 @@ class CertificationSession:
         rest: list[pytest.Item] = []
         for item in items:
             is_ours = item.get_closest_marker(MARKER) is not None
-            needs_entry = "cre_entry" in item_rules.fixtures_of(item)
+            needs_entry = "cre_entry" in fixtures_of(item)
             has_entry = case_of(item) is not None or not needs_entry
             is_kept = (self.is_asked_for and has_entry) or not is_ours
             (kept if is_kept else rest).append(item)

@@ -1,14 +1,15 @@
 """The server's listening socket, which can be shut for a while."""
 
 import asyncio
-import ssl
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from pytest_cre.embedded.faults import reset
+from pytest_cre.embedded.cutting import reset
 
 if TYPE_CHECKING:
+    import ssl
+
     from pytest_cre.embedded.certificate import ServingIdentity
 
 _HOST = "127.0.0.1"

@@ -1,8 +1,6 @@
 """Planted faults of the API: what is asked is answered wrongly, late, partly or not at all."""
 
 import asyncio
-import socket
-import struct
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from pytest_cre.embedded.answers import Handler, error_response, stream_maker
+from pytest_cre.embedded.cutting import cut
 from pytest_cre.embedded.distortions import DISTORTIONS, distorted
 from pytest_cre.embedded.faultystreams import FaultyStream, StreamEnded
 from pytest_cre.embedded.options import boolean
@@ -268,21 +267,3 @@ async def _in_pieces(
             cut(request)
     await response.write_eof()
     return response
-
-
-def cut(request: web.BaseRequest) -> None:
-    """Reset the connection; always raises `ConnectionResetError`."""
-    reset(request.transport)
-    raise ConnectionResetError
-
-
-def reset(transport: asyncio.BaseTransport | None) -> None:
-    """End a connection by RST, as a machine does that knows nothing of it any more."""
-    if transport is None:
-        return
-    raw = transport.get_extra_info("socket")
-    if raw is not None:
-        with suppress(OSError):
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    if isinstance(transport, asyncio.WriteTransport):
-        transport.abort()

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from pytest_cre.embedded.cutting import cut
 from pytest_cre.embedded.distortions import DISTORTIONS, distort
-from pytest_cre.embedded.kinds import Json
 
 if TYPE_CHECKING:
+    from pytest_cre.embedded.kinds import Json
     from pytest_cre.simulator.apifaults import ApiFault
 
 _DRIP_S = 0.05
@@ -66,8 +67,6 @@ class FaultyStream(web.StreamResponse):
             case "black-hole":
                 await self._silence()
             case "reset" | "lose-answer":
-                from pytest_cre.embedded.faults import cut
-
                 await super().write(line[: len(line) // 2])
                 await asyncio.sleep(0)
                 cut(self._asked)
@@ -90,8 +89,6 @@ class FaultyStream(web.StreamResponse):
             await asyncio.sleep(_DRIP_S)
 
     async def _silence(self) -> None:
-        from pytest_cre.embedded.faults import cut
-
         if self._fault.seconds is None:
             await asyncio.Event().wait()
         else:

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import threading
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -71,6 +73,8 @@ class Clusters:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        with warnings.catch_warnings(action="ignore"):
+            gc.collect()  # connections that faults have left half open
 
     @contextmanager
     def running(self, scenario: Path, seed: int, folder: Path) -> Iterator[Cluster]:

@@ -218,7 +218,7 @@ def test_watch_gets_every_event_twice(play):
 def test_watch_gets_garbage_and_goes_on(play):
     (lines, _), _ = play("{action: garbage-line, lines: 1}", three)
     assert len(lines) == 4
-    with pytest.raises(json.JSONDecodeError):
+    with pytest.raises(UnicodeDecodeError):
         json.loads(lines[1])
 
 

@@ -14,11 +14,14 @@ def place(cluster, nodes, namespace):
     """Create a pod; gives what became of it: its node, or the scheduler's message."""
     names = iter("abcdefgh")
 
-    def make(gpus=0, wait=True, **spec):
+    def make(gpus=0, labels=None, **spec):
         resources = {"limits": {"nvidia.com/gpu": gpus}} if gpus else {}
         name = next(names)
         containers = [{"name": "c", "image": "i", "resources": resources}]
-        body = {"metadata": {"name": name}, "spec": {"containers": containers, **spec}}
+        body = {
+            "metadata": {"name": name, "labels": labels or {}},
+            "spec": {"containers": containers, **spec},
+        }
         cluster.create(f"{namespace}/pods", body)
         pod = cluster.until(f"{namespace}/pods/{name}", lambda a: a.body["status"]["conditions"])
         condition = pod["status"]["conditions"][0]
@@ -168,3 +171,84 @@ def test_binding_assigns_a_pod_once(cluster, namespace):
         'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n0"',
     )
     cluster("DELETE", f"{path}?gracePeriodSeconds=0")
+
+
+def apart(key="kubernetes.io/hostname", **labels):
+    """An affinity that keeps a pod away from those with labels."""
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_pods_that_keep_apart_stand_on_a_node_each(place):
+    affinity = apart(app="a")
+    places = [place(labels={"app": "a"}, affinity=affinity) for _ in range(4)]
+    assert sorted(places) == ["n0", "n1", "n2", "n3"]
+    assert place(labels={"app": "a"}, affinity=affinity) == (
+        "0/4 nodes are available: 4 node(s) didn't match pod anti-affinity rules. preemption: "
+        "0/4 nodes are available: 4 No preemption victims found for incoming pod."
+    )
+    # Others are none of their business.
+    assert place(labels={"app": "b"}) in places
+
+
+def test_pod_without_wishes_keeps_away_from_those_that_mind_it(place):
+    for _ in range(4):
+        place(labels={"app": "a"}, affinity=apart(app="b"))
+    refused = place(labels={"app": "b"})
+    assert "4 node(s) didn't satisfy existing pods anti-affinity rules" in refused
+
+
+def test_pods_keep_apart_by_any_label_of_nodes(place):
+    affinity = apart("rack", app="a")
+    first = place(labels={"app": "a"}, affinity=affinity)
+    second = place(labels={"app": "a"}, affinity=affinity)
+    assert {first, second} in ({"n0", "n2"}, {"n0", "n3"}, {"n1", "n2"}, {"n1", "n3"})
+    assert "didn't match pod anti-affinity rules" in place(labels={"app": "a"}, affinity=affinity)
+    minding = place(labels={"app": "c"}, affinity=apart("rack", app="d"))
+    assert place(labels={"app": "d"}) in ({"n0", "n1"} if minding in ("n2", "n3") else {"n2", "n3"})
+
+
+def test_pods_of_another_namespace_are_not_meant(cluster, place):
+    cluster.create("/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})
+    for index in range(4):
+        body = {
+            "metadata": {"name": f"p{index}", "labels": {"app": "a"}},
+            "spec": {"nodeName": f"n{index}", "containers": [{"name": "c", "image": "i"}]},
+        }
+        cluster.create("/api/v1/namespaces/elsewhere/pods", body)
+    assert place(labels={"app": "a"}, affinity=apart(app="a")).startswith("n")
+
+
+def test_place_that_a_minding_pod_leaves_is_free_again(cluster, place, namespace):
+    affinity = apart(app="a")
+    for _ in range(4):
+        place(labels={"app": "a"}, affinity=affinity)
+    place(labels={"app": "a"}, affinity=affinity)
+    node = cluster.get(f"{namespace}/pods/b")["spec"]["nodeName"]
+    cluster("DELETE", f"{namespace}/pods/b?gracePeriodSeconds=0")
+    pod = cluster.until(f"{namespace}/pods/e", lambda a: a.body["spec"]["nodeName"])
+    assert pod["spec"]["nodeName"] == node
+
+
+def test_pod_behind_a_gate_waits_until_the_gate_is_gone(cluster, place, namespace):
+    body = {
+        "metadata": {"name": "gated"},
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "schedulingGates": [{"name": "example.com/g"}],
+        },
+    }
+    made = cluster.create(f"{namespace}/pods", body)
+    assert made["status"]["conditions"][0]["reason"] == "SchedulingGated"
+    cluster.patch(f"{namespace}/pods/gated", {"spec": {"schedulingGates": None}})
+    cluster.until(f"{namespace}/pods/gated", lambda a: a.body["spec"]["nodeName"])
+
+
+def test_more_gates_than_at_first_are_refused(cluster, namespace):
+    body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    cluster.create(f"{namespace}/pods", {**body, "spec": {**body["spec"], "schedulerName": "x"}})
+    gates = {"spec": {"schedulingGates": [{"name": "example.com/g"}]}}
+    answer = cluster(
+        "PATCH", f"{namespace}/pods/p", gates, content_type="application/merge-patch+json"
+    )
+    assert answer.code == 422
