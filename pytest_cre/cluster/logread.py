@@ -59,15 +59,12 @@ class LogReader:
         self._source = source
         self._spool = spool
         self._timing = timing
-        self._is_doubtful = False  # lines were skipped that have twins: rotation could hide some
 
     def resume(self) -> tuple[str | None, int, bytes, list[bytes]]:
         """Return from which time to ask, where that is in the log, and what must come first."""
         since, start = self._spool.resume_point()
         expected = self._spool.read(start, self._spool.whole_bytes)
-        known = split_lines(expected)
-        self._is_doubtful |= len(set(known)) < len(known)
-        return since, start, expected, known
+        return since, start, expected, split_lines(expected)
 
     def read_rest(self, deadline: float) -> str | None:
         """Read until a read brings nothing new; the problem's code, None when the log is whole."""
@@ -80,9 +77,7 @@ class LogReader:
                 if state == "terminated":
                     outcome = self.read_once(deadline, is_previous=is_previous)
                     if outcome == "same":
-                        self.has_gap |= self._is_doubtful and self._is_rotated(
-                            deadline, is_previous
-                        )
+                        self.has_gap |= self._is_rotated(deadline, is_previous)
                         return None
                     if outcome == "more":
                         continue  # until two reads agree: a stream may end early without a sign
@@ -170,7 +165,11 @@ class LogReader:
         return "more" if self._spool.replace_fragment(b"".join(joined.lines)) else "same"
 
     def _is_rotated(self, deadline: float, is_previous: bool) -> bool:
-        """Return whether the log no longer begins with what is known of its beginning."""
+        """Return whether the log no longer begins with what is known of its beginning.
+
+        What was rotated away can be compared with nothing any more, and a kubelet whose reader lags
+        over a rotation leaves lines out without a sign.
+        """
         known = self._spool.read(0, min(self._spool.size_bytes, _HEAD_BYTES))
         head = b""
         with self._client.open_log(

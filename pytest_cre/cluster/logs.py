@@ -200,7 +200,8 @@ class LogFollower:
             f" on node {self.source.node}" if self.source.node else ""
         )
         words = {
-            "log-gap": "lines may be missing: it was rotated before they could be read",
+            "log-gap": "lines may be missing: the kubelet rotated it, and nothing proves that all were "
+            "read (print less, or raise containerLogMaxSize)",
             "log-incomplete": f"only a part could be read: {self._reader.trouble or 'the time was over'}",
             "log-unavailable": f"nothing could be read: {self._reader.trouble or 'the time was over'}",
         }

@@ -1,6 +1,6 @@
 """The HTTP front: what is asked, and the answer as genuine servers give it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -8,7 +8,6 @@ from aiohttp import web
 from pytest_cre.embedded.answers import (
     encoded_response,
     json_response,
-    open_stream,
     with_warnings,
     yaml_response,
 )
@@ -21,7 +20,7 @@ from pytest_cre.embedded.asking import (
 from pytest_cre.embedded.bodies import JSON_PATCH, apply_patch, check_patch_type
 from pytest_cre.embedded.discovery import discover, is_in_served_version, version_info
 from pytest_cre.embedded.kinds import BINDING, EVICTION, JOB
-from pytest_cre.embedded.listing import Lister, parse_version
+from pytest_cre.embedded.listing import Lister
 from pytest_cre.embedded.options import (
     boolean,
     check_list_options,
@@ -31,10 +30,8 @@ from pytest_cre.embedded.options import (
 )
 from pytest_cre.embedded.paths import Address, parse_path
 from pytest_cre.embedded.podactions import bind_by_request, evict_pod
-from pytest_cre.embedded.podlog import locate_log, open_log
 from pytest_cre.embedded.registry import Registry
 from pytest_cre.embedded.reviews import answer_review, review_kind
-from pytest_cre.embedded.selecting import Selection, parse_selection
 from pytest_cre.embedded.status import (
     ApiError,
     bad_request,
@@ -43,13 +40,12 @@ from pytest_cre.embedded.status import (
     success,
 )
 from pytest_cre.embedded.store import Record
+from pytest_cre.embedded.streams import answer_log, answer_watch
 from pytest_cre.embedded.views import view_of
-from pytest_cre.embedded.watching import Watch, WatchOptions
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-_DEFAULT_WATCH_S = 3600
 _ORPHANED_PODS_WARNING = (
     '299 - "child pods are preserved by default when jobs are deleted; set '
     "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
@@ -118,7 +114,13 @@ class ApiFront:
                 return self._one(request, record)
             case "GET", _:
                 if boolean(request.query, "watch"):
-                    return await self._watch(request, address)
+                    return await answer_watch(
+                        request,
+                        self._registry,
+                        address.kind,
+                        address.selection(request.query),
+                        self._bookmark_interval_s,
+                    )
                 return self._list(request, address)
             case "POST", False:
                 return await self._create(request, address)
@@ -144,7 +146,7 @@ class ApiFront:
         check_list_options(query, is_watch=False)
         page = self._lister.page(
             address.kind,
-            _selection(address, query),
+            address.selection(query),
             limit=max(integer(query, "limit"), 0),
             continue_token=query.get("continue", ""),
             resource_version=query.get("resourceVersion", ""),
@@ -155,38 +157,6 @@ class ApiFront:
         return json_response(
             view.many(address.kind, page.records, page.metadata(), self._registry.now())
         )
-
-    async def _watch(self, request: web.BaseRequest, address: Address) -> web.StreamResponse:
-        query = request.query
-        check_list_options(query, is_watch=True)
-        options = WatchOptions(
-            after_version=_watch_version(query.get("resourceVersion", "")),
-            with_initial_events=boolean(query, "sendInitialEvents"),
-            with_bookmarks=boolean(query, "allowWatchBookmarks"),
-            timeout_s=integer(query, "timeoutSeconds") or _DEFAULT_WATCH_S,
-            bookmark_interval_s=self._bookmark_interval_s,
-        )
-        view = view_of(request.headers.get("Accept", ""), query)
-        watch = Watch(self._registry.store, address.kind, _selection(address, query), options)
-        watch.open()
-        try:
-            response = await open_stream(
-                request,
-                {"Content-Type": "application/json", "Cache-Control": "no-cache, private"},
-            )
-            is_first = True
-            async for events in watch.batches():
-                if view.is_plain:
-                    await response.write(b"".join(event.line for event in events))
-                else:
-                    now = self._registry.now()
-                    for event in events:
-                        await response.write(view.event_line(address.kind, event, now, is_first))
-                        is_first = False
-        finally:
-            watch.close()
-        await response.write_eof()
-        return response
 
     async def _create(self, request: web.BaseRequest, address: Address) -> web.Response:
         kind = address.kind
@@ -255,7 +225,7 @@ class ApiFront:
 
     async def _delete_collection(self, request: web.BaseRequest, address: Address) -> web.Response:
         options = await read_delete_options(request)
-        selection = _selection(address, request.query)
+        selection = address.selection(request.query)
         page = self._lister.page(
             address.kind, selection, limit=0, continue_token="", resource_version=""
         )
@@ -268,7 +238,8 @@ class ApiFront:
         namespace, name = address.namespace, address.name
         match request.method, address.subresource:
             case "GET", "log":
-                return await self._log(request, namespace, name)
+                key = (namespace, name)
+                return await answer_log(request, self._registry, key, self._kubelet_session)
             case "POST", "binding":
                 body = await read_object(request, BINDING, "Ignore")
                 bind_by_request(self._registry, namespace, name, body.obj)
@@ -281,42 +252,6 @@ class ApiFront:
             case _:
                 raise _method_not_allowed()
         return json_response(success(code=201), 201)
-
-    async def _log(self, request: web.BaseRequest, namespace: str, name: str) -> web.StreamResponse:
-        source = locate_log(self._registry, namespace, name, request.query)
-        if source.url is None:
-            return web.Response(status=204)
-        from aiohttp import ClientPayloadError
-
-        upstream = await open_log(self._kubelet_session(), source)
-        async with upstream:
-            response = await open_stream(request, {"Content-Type": "text/plain"})
-            try:
-                async for chunk in upstream.content.iter_any():
-                    await response.write(chunk)
-            except ClientPayloadError:  # the kubelet broke off, so this ends in the same way
-                if request.transport is not None:
-                    request.transport.abort()
-                raise ConnectionResetError from None
-        await response.write_eof()
-        return response
-
-
-def _watch_version(text: str) -> int:
-    """Read the version that a watch starts after; one of the future is simply waited for."""
-    try:
-        return parse_version(text)
-    except ValueError as error:
-        raise ApiError(500, "", str(error)) from None
-
-
-def _selection(address: Address, query: Mapping[str, str]) -> Selection:
-    return parse_selection(
-        address.kind,
-        address.namespace,
-        query.get("labelSelector", ""),
-        query.get("fieldSelector", ""),
-    )
 
 
 def _can_delete_collection(address: Address) -> bool:

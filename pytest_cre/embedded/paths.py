@@ -1,8 +1,10 @@
 """URL paths of the API: which kind, namespace, object and part of it a request addresses."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_cre.embedded.kinds import KIND_BY_PATH, NAMESPACE, Kind
+from pytest_cre.embedded.selecting import Selection, parse_selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +15,11 @@ class Address:
     namespace: str
     name: str
     subresource: str
+
+    def selection(self, query: Mapping[str, str]) -> Selection:
+        """Give what a request means of the kind; raises 400 for unreadable selectors."""
+        labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+        return parse_selection(self.kind, self.namespace, labels, fields)
 
 
 def parse_path(path: str) -> Address | None:

@@ -17,8 +17,9 @@ ALIKE = {"action": "log-burst", "lines": 500, "after": {"seconds": 0.3}}
         [{"action": "log-reset", "reads": 12}],
         [{"action": "log-eof", "reads": 6}, ALIKE],
         [ALIKE, {"action": "log-rotate", "after": {"seconds": 0.35}}],
+        [ALIKE, {"action": "log-size", "bytes": 4000}],
     ],
-    ids=["broken", "cut-among-alike", "alike-then-rotated"],
+    ids=["broken", "cut-among-alike", "alike-then-rotated", "alike-over-many-files"],
 )
 def test_log_is_the_source_or_the_item_is_inconclusive(tmp_path, stanzas):
     schedule = planned("communication/nccl-all-reduce", *stanzas)
