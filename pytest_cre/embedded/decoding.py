@@ -89,9 +89,7 @@ def _field(shape: Struct, known: Field, value: object, at: str, strays: list[str
         if not isinstance(value, list):
             raise _mismatch(shape, at, value, known.go_type)
         return [
-            None
-            if item is None and not known.is_struct
-            else _one(shape, known, {} if item is None else item, f"{at}[{index}]", strays)
+            _one(shape, known, _null(known) if item is None else item, f"{at}[{index}]", strays)
             for index, item in enumerate(value)
         ]
     if known.container == "map":
@@ -107,8 +105,10 @@ def _field(shape: Struct, known: Field, value: object, at: str, strays: list[str
 
 
 def _null(known: Field) -> object:
-    """Give what a null in a map of this field's values stands for."""
-    return {} if known.is_struct else "0" if known.type == "Quantity" else ""
+    """Give what a null stands for among the values of a list or map."""
+    if known.is_struct:
+        return {}
+    return {"int32": 0, "int64": 0, "bool": False, "Quantity": "0"}.get(known.type, "")
 
 
 def _one(shape: Struct, known: Field, value: object, at: str, strays: list[str]) -> object:

@@ -1,6 +1,5 @@
 """Answers that go on for a while: watches, and logs that are followed."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import ClientPayloadError, web
@@ -18,6 +17,8 @@ from pytest_cre.embedded.views import view_of
 from pytest_cre.embedded.watching import Watch, WatchOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiohttp import ClientSession
 
 _DEFAULT_WATCH_S = 3600

@@ -65,6 +65,14 @@ def test_nulls_and_empty_values_are_left_out_and_what_is_always_there_is_added()
     ]
 
 
+def test_null_in_a_list_or_map_is_an_empty_value():
+    container = {"name": "c", "args": [None, "x"], "env": [None]}
+    obj = decode("Pod", {"spec": {"containers": [container], "nodeSelector": {"a": None}}}).obj
+    assert obj["spec"]["nodeSelector"] == {"a": ""}
+    assert obj["spec"]["containers"][0]["args"] == ["", "x"]
+    assert obj["spec"]["containers"][0]["env"] == [{"name": ""}]
+
+
 def test_empty_value_of_a_pointer_stays():
     spec = {"suspend": False, "completions": 0, "template": {}}
     assert decode("Job", {"spec": spec}).obj["spec"]["suspend"] is False
