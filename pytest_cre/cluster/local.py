@@ -50,12 +50,14 @@ def start_embedded(
 ) -> LocalCluster:
     """Start an embedded cluster with simulated nodes and return it once every node is ready.
 
+    `folder` is this process's own temporary one: the cluster removes it when the process was killed.
     Raises `UsageProblem` with the server's own words for an unknown scenario, `ClusterProblem`
     when it does not get ready.
     """
     kubeconfig = folder / "kubeconfig"
     command = [sys.executable, "-m", "pytest_cre.embedded", "serve", "--parent-pipe"]
     command += ["--kubeconfig-out", str(kubeconfig), "--scenario", scenario]
+    command += ["--parent-folder", str(folder)]
     if seed is not None:
         command += ["--seed", str(seed)]
     return start_process(command, kubeconfig, folder / "embedded.log", timeout_s)

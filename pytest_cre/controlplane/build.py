@@ -28,6 +28,7 @@ from pytest_cre.controlplane.recipe import (
 from pytest_cre.errors import ClusterProblem
 
 _STAGED = re.compile(r"^\s*(k8s\.io/\S+) => \./staging/\S+", re.MULTILINE)
+_FETCHING = ("go: downloading ", "go: finding ", "go: found ")
 _TICK_S = 20.0
 
 
@@ -197,7 +198,7 @@ class _Build:
             check=False,
         )
         if done.returncode != 0:
-            raise self._failure(f"go mod download {path}")
+            raise self._failure(f"go mod download {path}", done.returncode)
         found: dict[str, str] = json.loads(done.stdout)
         return found
 
@@ -224,10 +225,12 @@ class _Build:
             process.wait()
             raise
         if code != 0:
-            raise self._failure(what)
+            raise self._failure(what, code)
 
-    def _failure(self, what: str) -> ClusterProblem:
+    def _failure(self, what: str, code: int) -> ClusterProblem:
+        """Return the problem with what Go said last, beside what it fetched."""
         path = Path(self.log.name)
-        lines = path.read_text(errors="replace").strip().splitlines()
-        last = lines[-1].strip()[:300] if lines else "it wrote nothing"
-        return ClusterProblem(f"{what} failed: {last} (log: {path})")
+        lines = path.read_text(errors="replace").splitlines()
+        said = [each.strip() for each in lines if each and not each.startswith(_FETCHING)]
+        last = said[-1][:300] if said else "it said nothing"
+        return ClusterProblem(f"{what} ended with code {code}: {last} (log: {path})")

@@ -66,7 +66,7 @@ case "$1 $2" in
 "mod edit") echo "replaced ${3#-replace=}" >> go.mod ;;
 "mod tidy") cp go.mod "$GO_CALLS.$(basename "$PWD").mod" ;;
 build*)
-    if [ -n "$GO_FAILS" ]; then echo "undefined: everything"; exit 1; fi
+    if [ -n "$GO_FAILS" ]; then echo "undefined: everything"; echo "go: downloading x"; exit 1; fi
     for argument; do case "$argument" in */) target="$argument" ;; esac; done
     case "$PWD" in
     */kubernetes) names="server kube-apiserver kube-controller-manager kube-scheduler kubectl" ;;

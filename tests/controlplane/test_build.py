@@ -95,7 +95,7 @@ def test_build_into_a_named_folder(go, make, tmp_path):
 def test_failed_build_names_its_log_and_leaves_nothing_half_made(go, make, environ):
     environ["GO_FAILS"] = "1"
     with pytest.raises(
-        ClusterProblem, match=r"1/3 kubernetes failed: undefined: everything \(log"
+        ClusterProblem, match=r"1/3 kubernetes ended with code 1: undefined: everything \(log"
     ) as found:
         make()
     folder = built_folder(read_recipe(), environ)
