@@ -37,7 +37,8 @@ class Pauses:
         """Wait before the next try, at least as long as the server asked; False: no time left."""
         policy = self._policy
         pause_s = max(asked_s or 0.0, self._next_s * (0.5 + policy.jitter() / 2))
-        if policy.clock() + pause_s > self._deadline:
+        # At the deadline too: a clock that was stopped at infinity must end what begins after it.
+        if policy.clock() + pause_s >= self._deadline:
             return False
         policy.sleep(pause_s)
         self._next_s = min(self._next_s * 2, policy.longest_pause_s)

@@ -66,3 +66,11 @@ def test_retries_end_with_an_interrupt_and_not_before():
     assert pauses.wait()
     stop.set()
     assert not pauses.wait()
+
+
+def test_request_that_begins_after_the_interrupt_is_tried_once():
+    stop = threading.Event()
+    policy = until_stopped(RetryPolicy(budget_s=1000), stop)
+    stop.set()
+
+    assert not policy.pauses().wait()
