@@ -26,6 +26,9 @@ TRAINER = "trainer"
 MPI_OPERATOR = "mpi-operator"
 SIMULATOR = "simulator"
 
+# A file in the working folder, as absolute paths may be too long for a socket. It looks like host
+# and port because etcd before 3.7 takes nothing else.
+ETCD_SOCKET = "unix://etcd-client:1"
 CONTROLLERS = (
     "endpointslice-controller",
     "garbage-collector-controller",
@@ -127,7 +130,7 @@ class Workshop:
 
     def etcd(self) -> Part:
         """Return etcd on sockets in the private folder: its API knows no users."""
-        client, peer = "unix://etcd.sock", "unix://etcd-peer.sock"  # relative: paths may be long
+        client, peer = ETCD_SOCKET, "unix://etcd-peer:1"
         return self.part(
             ETCD,
             "server",
@@ -149,7 +152,7 @@ class Workshop:
         return self.part(
             APISERVER,
             "kube-apiserver",
-            "--etcd-servers=unix://etcd.sock",
+            f"--etcd-servers={ETCD_SOCKET}",
             f"--bind-address={LOOPBACK}",
             f"--advertise-address={LOOPBACK}",
             f"--secure-port={self.ports.api}",

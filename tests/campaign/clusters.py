@@ -43,6 +43,9 @@ class KeptLog(LogBuffer):
         return b"".join(rendered(record) for record in self.all)
 
 
+NOISY = ("aiohttp.server", "asyncio", "pytest_cre")  # loggers that tell of every fault
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A running cluster, seen from within."""
@@ -59,12 +62,13 @@ class Clusters:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(lambda *_: None)  # connections that faults have cut
-        for name in ("aiohttp.server", "asyncio", "pytest_cre"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._levels = {name: logging.getLogger(name).level for name in NOISY}
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._identity = new_identity()
 
     def __enter__(self) -> Self:
+        for name in NOISY:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         self._thread.start()
         return self
 
@@ -75,6 +79,8 @@ class Clusters:
         self._loop.close()
         with warnings.catch_warnings(action="ignore"):
             gc.collect()  # connections that faults have left half open
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
 
     @contextmanager
     def running(self, scenario: Path, seed: int, folder: Path) -> Iterator[Cluster]:
