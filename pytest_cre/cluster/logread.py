@@ -171,6 +171,8 @@ class LogReader:
         over a rotation leaves lines out without a sign.
         """
         known = self._spool.read(0, min(self._spool.size_bytes, _HEAD_BYTES))
+        if not known:
+            return False  # nothing was ever written, and no server takes a limit of nothing
         head = b""
         with self._client.open_log(
             self._source.pod,

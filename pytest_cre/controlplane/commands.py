@@ -175,12 +175,15 @@ class Workshop:
         )
 
     def controller_manager(self) -> Part:
-        """Return kube-controller-manager with the controllers that a workload meets."""
+        """Return kube-controller-manager with the controllers that a workload meets.
+
+        It elects itself, as everywhere: so it ends when it has lost the API server, and comes back
+        with a fresh view. Going on with an old one, it would take living nodes for dead.
+        """
         return self.part(
             CONTROLLER_MANAGER,
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig(CONTROLLER_MANAGER)}",
-            "--leader-elect=false",
             "--secure-port=0",
             *_QPS,
             f"--service-account-private-key-file={self.credentials.service_account_key}",
@@ -195,7 +198,6 @@ class Workshop:
             SCHEDULER,
             "kube-scheduler",
             f"--kubeconfig={self.kubeconfig(SCHEDULER)}",
-            "--leader-elect=false",
             "--secure-port=0",
             *_QPS,
             stop_patience_s=2.0,

@@ -415,6 +415,15 @@ def test_rotation_that_lost_nothing_is_a_gap_all_the_same_for_nothing_proves_it(
     assert follower.problem.code == "log-gap"
 
 
+def test_log_without_a_byte_is_whole_and_asked_for_by_no_limit_of_nothing(serve):
+    kubelet = Kubelet([], state="terminated")
+    server = serve(kubelet)
+    stream = LogFollower(server.client(), SOURCE, TIMING).finish(5)
+
+    assert (stream.data, stream.is_complete, stream.has_gap) == (b"", True, False)
+    assert all(each.query.get("limitBytes") != "0" for each in server.requests)
+
+
 @pytest.mark.parametrize("start_s", [0, 1])
 def test_identical_lines_that_were_rotated_are_doubted(follow, eventually, start_s):
     instant = (BASE + 1) * 10**9
