@@ -23,8 +23,8 @@ clients: $(READY)
 integration: $(READY)
 	$(BUILD) >/dev/null || { [ $$? = 2 ] && \
 		$(BIN)/python -m pip install --quiet --editable '.[dev,controlplane]' && $(BUILD) >/dev/null; }
-	$(BIN)/python -m pytest tests/integration --cre-controlplane "$$($(BUILD))"
-	$(BIN)/pytest -m certification --cre-cluster controlplane --cre-controlplane "$$($(BUILD))"
+	$(BIN)/python -m pytest tests/integration --cre-controlplane="$$($(BUILD))"
+	$(BIN)/pytest -m certification --cre-cluster controlplane --cre-controlplane="$$($(BUILD))"
 
 # random fault schedules, each on a cluster of its own; `make campaign N=1000` takes long
 N ?= 200
