@@ -4,14 +4,12 @@ The only place that sees both sides of the waist: it hands plans to `run/`, and 
 comes back to `measure/` and `judge/`.
 """
 
-import copy
 import os
 import queue
 import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -19,38 +17,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_cre.errors import ClusterProblem, CreError
-from pytest_cre.progress import ProgressBoard, ProgressDisplay
+from pytest_cre.progress import ProgressDisplay
 
 if TYPE_CHECKING:
     from pytest_cre.assessment import Assessor
-    from pytest_cre.catalog.certification import Category, Certification
-    from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
+    from pytest_cre.catalog.certification import Certification
+    from pytest_cre.catalog.entry import WorkloadKind
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.cluster.client import Client
     from pytest_cre.cluster.local import LocalCluster
     from pytest_cre.cluster.retry import RetryPolicy
     from pytest_cre.evidence.manifest import PlannedItem
-    from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
-    from pytest_cre.items import EntryCase
+    from pytest_cre.evidence.model import GroupEvidence
     from pytest_cre.news import News
     from pytest_cre.options import Settings
     from pytest_cre.plan.bounds import Bounds
-    from pytest_cre.plan.model import GroupPlan, Selection, WorkflowPlan
+    from pytest_cre.plan.model import Selection
     from pytest_cre.plan.platform import Ground
     from pytest_cre.plan.site import Site
     from pytest_cre.progress import Screen
     from pytest_cre.report.model import ItemReport, RunReport
     from pytest_cre.run.ledger import Ledger
     from pytest_cre.seat import Seat
+    from pytest_cre.spending import Spending
 
 START_TIMEOUT_S = 30.0
 CONTROLPLANE_START_TIMEOUT_S = 120.0
-INTERRUPT_PATIENCE_S = 10.0
 SWEEP_PATIENCE_S = 10.0
 BRIEF_S = 4.0
 SILENCE_S = 10.0  # of the cluster, before a person is told
-
-Manifests = list[dict[str, object]]
 
 
 class Campaign:
@@ -75,7 +70,7 @@ class Campaign:
         self._has_kept = False
         self.catalog = catalog
         self.seat = seat
-        self._display = ProgressDisplay(news.tell, time.monotonic)
+        self.display = ProgressDisplay(news.tell, time.monotonic)
         self._began_s = time.monotonic()
         self.run_id = seat.run_id
         self._is_open = False
@@ -89,9 +84,39 @@ class Campaign:
         self._owner: tuple[str, str] | None = None
         self._assessor: Assessor | None = None
 
+    def say(self, text: str) -> None:
+        """Have something told by the main thread; any thread may call this."""
+        self._said.put(text)
+
+    @property
+    def ran_s(self) -> float:
+        """Return for how many seconds the run has gone on."""
+        return time.monotonic() - self._began_s
+
+    @property
+    def bounds(self) -> "Bounds":
+        """Return what the whole run may cost."""
+        from pytest_cre.plan.bounds import Bounds
+
+        return Bounds(deadline_s=self.settings.deadline_s, gpu_minutes=self.settings.gpu_minutes)
+
+    @property
+    def spending(self) -> "Spending":
+        """Return what the run's items have used."""
+        from pytest_cre.spending import Spending
+
+        return Spending(self.folder)
+
+    def keep(self, evidence: "GroupEvidence") -> None:
+        """Note that a group's objects stay in the cluster."""
+        if not self._has_kept:
+            self._has_kept = True
+            self.say(f"objects are kept; delete them with: pytest-cre cleanup --run {self.run_id}")
+        self.ledger.keep(evidence.manifests)
+
     def watch_on(self, screen: "Screen") -> None:
         """Show progress on this terminal."""
-        self._display.screen = screen
+        self.display.screen = screen
 
     def open(self) -> None:
         """Start the local cluster where that is the one to certify, and look at the nodes.
@@ -225,192 +250,19 @@ class Campaign:
                 site=self.site,
             )
             for warning in self._ground.warnings:
-                self._said.put(warning)
+                self.say(warning)
         return self._ground
 
-    def run(
-        self, case: "EntryCase", modify: Callable[[Manifests], None], folder: Path | None
-    ) -> "WorkflowEvidence":
-        """Run an entry on its groups of nodes and return what was seen; objects are gone after.
-
-        The evidence is written into `folder`, unless that is None.
-
-        An interrupt stops the workload, cleans up within `INTERRUPT_PATIENCE_S` and is raised
-        again. Raises `CreError` for what kept it from running.
-        """
-        stop = threading.Event()
-        board = ProgressBoard(time.monotonic)
-        # Not `Thread.join`: interrupted once, Python 3.11 and 3.12 take the thread for ended.
-        has_ended = threading.Event()
-        outcome: list[WorkflowEvidence | BaseException] = []
-
-        def work() -> None:
-            try:
-                outcome.append(self._run(case, modify, folder, stop, board))
-            except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
-                outcome.append(problem)
-            finally:
-                has_ended.set()
-
-        threading.Thread(target=work, name=f"cre-{case.entry.name}", daemon=True).start()
-        try:
-            while not has_ended.wait(0.2):  # in slices: a signal reaches us between them
-                self._tell_news()
-                self._display.show(board)
-            self._tell_news()
-        except KeyboardInterrupt:
-            stop.set()
-            has_ended.wait(INTERRUPT_PATIENCE_S)
-            raise
-        finally:
-            self._display.clear()
-        (result,) = outcome
-        if isinstance(result, BaseException):
-            raise result
-        return result
-
-    def _run(
-        self,
-        case: "EntryCase",
-        modify: Callable[[Manifests], None],
-        folder: Path | None,
-        stop: threading.Event,
-        board: ProgressBoard,
-    ) -> "WorkflowEvidence":
-        from pytest_cre.attempts import Attempts
-        from pytest_cre.evidence.journal import Journal
-        from pytest_cre.evidence.store import write_workflow
-        from pytest_cre.lookout import Lookout
-        from pytest_cre.run.leases import held_lease
-        from pytest_cre.run.workflow import MAX_CONCURRENT, run_workflow
-
-        category = self._category(case)
-        plan_of = self._planner(case, modify)
-        plan = plan_of(0)
-        with held_lease(
-            self.client,
-            self.run_id,
-            self.seat.holder,
-            stop=stop,
-            on_wait=self._said.put,
-            on_lost=stop.set,
-        ) as lease:
-            ran_s = time.monotonic() - self._began_s
-            gpus = sum(len(group.group.nodes) * group.gpus_per_node for group in plan.groups)
-            self.bounds.admit(case.entry, gpus=gpus, ran_s=ran_s, spent_gpu_s=self._spent_gpu_s())
-
-            def admit(group: "GroupPlan") -> None:
-                now_s = time.monotonic() - self._began_s
-                self.bounds.admit(
-                    case.entry,
-                    gpus=group.ranks_planned,
-                    ran_s=now_s,
-                    spent_gpu_s=self._spent_gpu_s() + (now_s - ran_s) * gpus,
-                )
-
-            iterations = category.iterations if category else 1
-            attempts = Attempts(
-                plan_of=plan_of,
-                wants=lambda tried: len(tried) < iterations or self.assessor.wants_more(tried),
-                admit=admit,
-            )
-            journal = Journal(folder) if folder else None
-            lookout = Lookout(
-                self.assessor.measure_group,
-                board,
-                multiplier=case.entry.stall_multiplier,
-                clock=time.monotonic,
-            )
-            evidence = run_workflow(
-                plan,
-                self.client,
-                ledger=self.ledger,
-                stop=stop,
-                keep=self._keeps,
-                record=journal.flush if journal else None,
-                on_progress=board.tell,
-                is_stalled=lookout.is_stalled,
-                wants_more=attempts,
-                left_s=self.bounds.left_s(ran_s),
-                max_concurrent=(category.max_concurrent if category else None) or MAX_CONCURRENT,
-            )
-            self._spend((time.monotonic() - self._began_s - ran_s) * gpus)
-        missed = attempts.problems(evidence.groups)
-        evidence = replace(evidence, problems=(*evidence.problems, *missed))
-        if folder is not None and journal is not None:
-            write_workflow(folder, evidence)
-            journal.discard()
-        if lease.loss is not None:
-            raise ClusterProblem(
-                f"{self.client.server}: {lease.loss} while {case.entry.name} ran, so another run "
-                "may have shared the nodes; its figures mean nothing"
-            )
-        return evidence
-
-    def _category(self, case: "EntryCase") -> "Category | None":
-        """Return what the certification asks of a case, where there is one."""
-        asked = self.certification
-        return asked.category(case.entry.name, case.scale) if asked is not None else None
-
-    def _planner(
-        self, case: "EntryCase", modify: Callable[[Manifests], None]
-    ) -> "Callable[[int], WorkflowPlan]":
-        """Return what plans an attempt on all groups of a case."""
-        from pytest_cre.catalog.options import resolve_options
-        from pytest_cre.plan.workflow import plan_workflow
-
-        category = self._category(case)
-        options = self.settings.options
-        known = {name: value for name, value in options.items() if name in case.entry.options}
-        selection, ground = self.selection, self.ground
-        known = {**ground.fitting.option_defaults(case.entry, case.scale), **known}
-
-        def plan_of(attempt: int) -> "WorkflowPlan":
-            plan = plan_workflow(
-                case.entry,
-                case.scale,
-                selection,
-                self.catalog.architectures.get(selection.architecture or ""),
-                served=self._served_workloads,
-                run_id=self.run_id,
-                owner=self.owner(),
-                namespace=self.client.namespace,
-                options=resolve_options(case.entry, known),
-                scripts=scripts_of(case.entry),
-                attempt=attempt,
-                nodes_per_group=category.group_size(len(selection.nodes)) if category else None,
-                asked_kind=self.settings.kind,
-                ground=ground,
-            )
-            return _modified(plan, modify)
-
-        return plan_of
-
-    @property
-    def bounds(self) -> "Bounds":
-        """Return what the whole run may cost."""
-        from pytest_cre.plan.bounds import Bounds
-
-        return Bounds(deadline_s=self.settings.deadline_s, gpu_minutes=self.settings.gpu_minutes)
-
-    def _spend(self, gpu_s: float) -> None:
-        """Note what an item used, for all processes of the run."""
-        with (self.folder / "spent-gpu-seconds").open("a", encoding="ascii") as file:
-            file.write(f"{gpu_s:.3f}\n")
-
-    def _spent_gpu_s(self) -> float:
-        path = self.folder / "spent-gpu-seconds"
-        return sum(map(float, path.read_text().split())) if path.exists() else 0.0
-
-    def _tell_news(self) -> None:
+    def tell_news(self) -> None:
+        """Tell what other threads had to say, and a cluster that is silent; in the main thread."""
         while not self._said.empty():
-            self._display.clear()
+            self.display.clear()
             self.news.tell(self._said.get())
         if isinstance(self._client, ClusterProblem) or self._client is None:
             return
         silence = self._client.silence
         if silence is not None and silence.lasted_s >= SILENCE_S:
-            self._display.clear()
+            self.display.clear()
             self.news.tell(
                 f"{silence.words}; no answer for {silence.lasted_s:.0f} s; "
                 f"each request is tried again for {self._client.retry.budget_s:.0f} s",
@@ -465,18 +317,6 @@ class Campaign:
     def _simulated_limits(self) -> dict[str, str]:
         nodes = self._selection.nodes if self._selection else ()
         return {node.name: node.simulated_limits for node in nodes if node.simulated_limits}
-
-    def _keeps(self, evidence: "GroupEvidence") -> bool:
-        has_failed = evidence.job is None or evidence.job.terminal != "succeeded"
-        keeps = self.settings.keep == "always" or (self.settings.keep == "failed" and has_failed)
-        if keeps and not self._has_kept:
-            self._has_kept = True
-            self._said.put(
-                f"objects are kept; delete them with: pytest-cre cleanup --run {self.run_id}"
-            )
-        if keeps:
-            self.ledger.keep(evidence.manifests)
-        return keeps
 
     def sweep(self) -> tuple[str, ...]:
         """Delete what this run created and still exists; return what could not be deleted.
@@ -553,7 +393,8 @@ class Campaign:
         return self.report(items, planned, leftovers=self.sweep())
 
     @cached_property
-    def _served_workloads(self) -> "frozenset[WorkloadKind]":
+    def served_workloads(self) -> "frozenset[WorkloadKind]":
+        """Return the workload kinds that the cluster serves."""
         return self.client.served_workloads()
 
     @cached_property
@@ -601,19 +442,3 @@ class Campaign:
 def _brief(client: "Client") -> "RetryPolicy":
     """Return a short patience: after Ctrl-C a person waits, and CI systems kill what takes long."""
     return replace(client.retry, budget_s=BRIEF_S)
-
-
-def _modified(plan: "WorkflowPlan", modify: Callable[[Manifests], None]) -> "WorkflowPlan":
-    """Return the plan with each group's manifests as the user's hook leaves them."""
-    groups = []
-    for group in plan.groups:
-        manifests: Manifests = copy.deepcopy([dict(each) for each in group.manifests])
-        modify(manifests)
-        groups.append(replace(group, manifests=tuple(manifests)))
-    return replace(plan, groups=tuple(groups))
-
-
-def scripts_of(entry: "CatalogEntry") -> dict[str, str]:
-    """Return the text of each script that the entry mounts into its pods."""
-    folder = Path(__file__).parent / "workloads"
-    return {name: (folder / name).read_text(encoding="utf-8") for name in entry.scripts}

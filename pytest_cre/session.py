@@ -255,6 +255,7 @@ class CertificationSession:
 
     def run(self, item: pytest.Item, case: EntryCase) -> "WorkflowRun":
         """Run the item's entry; what kept it from running ends the item here, in set-up."""
+        from pytest_cre.itemrun import run_item
         from pytest_cre.results import WorkflowRun
 
         state = state_of(item)
@@ -267,7 +268,7 @@ class CertificationSession:
         planned = self.reports.evidence_of.get(item.nodeid)
         refused: CreError | None = None
         try:
-            evidence = self.campaign.run(case, modify, self.campaign.evidence_folder(planned))
+            evidence = run_item(self.campaign, case, modify, self.campaign.evidence_folder(planned))
         except CreError as problem:
             refused = problem  # ended below: raised in here, pytest would show both
         if refused is not None:

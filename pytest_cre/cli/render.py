@@ -46,8 +46,8 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the manifests in the order of their creation, those of each group after another."""
-    from pytest_cre.campaign import scripts_of
     from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_suites
+    from pytest_cre.itemrun import scripts_of
     from pytest_cre.plan.preview import preview
     from pytest_cre.plan.sitefile import site_of
 
