@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 
 MAX_LINE_BYTES = 65_536
+# Container runtimes cut long lines into records: containerd and Docker at 16 KiB, CRI-O at 8 KiB.
+RECORD_BYTES = (16_384, 8_192)
 
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[()][\x20-\x7e]|[@-Z\\^_=>78])"
@@ -19,6 +21,7 @@ class BlockCutter:
     def __init__(self) -> None:
         self.lines = 0
         self.lines_of_block = 0
+        self.has_long_lines = False  # in the newest block: longer than a record
         self.lines_too_long = 0
         self.undecodable_bytes = 0
         self._pending: list[bytes] = []
@@ -59,7 +62,9 @@ class BlockCutter:
             self._pending, self._pending_bytes, self._is_skipping = [], 0, True
 
     def _checked(self, block: bytes) -> bytes:
-        too_long = list(long_lines(block, MAX_LINE_BYTES))
+        long = list(long_lines(block, min(RECORD_BYTES)))
+        too_long = [place for place in long if place[1] - place[0] > MAX_LINE_BYTES]
+        self.has_long_lines = len(long) > len(too_long)
         if too_long:
             self.lines_too_long += len(too_long)
             starts = [0, *(end + 1 for _, end in too_long)]

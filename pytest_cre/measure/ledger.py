@@ -2,8 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import chain, compress
-from operator import lt, sub
 
 from pytest_cre.measure.lives import Life
 from pytest_cre.measure.partition import (
@@ -23,10 +21,10 @@ from pytest_cre.measure.partition import (
 )
 from pytest_cre.measure.pauses import Span
 from pytest_cre.measure.reference import Reference
-from pytest_cre.measure.series import even_rise
 
 NO_LIMIT = 2**63  # beyond any step and any time
 _AT_ONCE = 4096
+_AGES_NS = 2.0**62
 
 
 def survival_limits(lives: Sequence[Life], *, durable_only: bool) -> list[int]:
@@ -141,29 +139,27 @@ class _Attempt:
         end = min(len(numbers), at + _AT_ONCE)
         end = bisect_right(numbers, self.limit, at, end)
         end = bisect_right(times, self._next_pause_ns(), at, end)
-        if not all(map(lt, times[at - 1 : end - 1], times[at:end])):
-            end = next(place for place in range(at, end) if times[place] <= times[place - 1])
-        return end
+        import numpy as np
+
+        falls = np.flatnonzero(np.diff(times[at - 1 : end]) <= 0)
+        return at + int(falls[0]) if len(falls) else end
 
     def _plain(self, at: int, end: int) -> None:
         """Book such segments: each is useful up to the reference step time, and a straggler's from there on."""
-        line, starts_ns = self.line, self.life.times_ns[at - 1 : end - 1]
-        ends_ns, numbers = self.life.times_ns[at:end], self.life.numbers[at - 1 : end]
-        step_ns = self.reference.step_ns or 0.0
-        rise = even_rise(numbers)
-        if rise is not None:
-            due_ns = list(map(int(rise * step_ns + 0.5).__add__, starts_ns))
-        else:
-            covered = map(sub, numbers[1:], numbers)
-            due_ns = [t + int(n * step_ns + 0.5) for t, n in zip(starts_ns, covered, strict=True)]
-        slow = list(map(lt, due_ns, ends_ns))
-        bounds_ns = list(chain.from_iterable(compress(zip(due_ns, ends_ns, strict=True), slow)))
+        import numpy as np
+
+        line, times_ns = self.line, np.asarray(self.life.times_ns[at - 1 : end])
+        covered = np.diff(self.life.numbers[at - 1 : end])
+        steps_ns = np.minimum(covered * (self.reference.step_ns or 0.0) + 0.5, _AGES_NS)
+        due_ns, ends_ns = times_ns[:-1] + steps_ns.astype(np.int64), times_ns[1:]
+        slow = due_ns < ends_ns
+        bounds_ns = np.column_stack((due_ns, ends_ns))[slow].ravel()
         if not slow[-1]:
-            bounds_ns.append(ends_ns[-1])
+            bounds_ns = np.append(bounds_ns, ends_ns[-1])
         if line.codes and line.codes[-1] == USEFUL:
             line.codes.pop()
             line.bounds_ns.pop()
-        line.bounds_ns.extend(bounds_ns)
+        line.bounds_ns.frombytes(bounds_ns.tobytes())
         line.codes.extend(bytes((USEFUL, STRAGGLER)) * (len(bounds_ns) // 2 + 1))
         del line.codes[len(line.bounds_ns) - 1 :]
 

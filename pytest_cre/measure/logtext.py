@@ -10,14 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pytest_cre.measure.blocks import MAX_LINE_BYTES, BlockCutter, long_lines
+from pytest_cre.measure.blocks import MAX_LINE_BYTES, RECORD_BYTES, BlockCutter
 from pytest_cre.measure.instants import PLAIN_TIME, RFC3339, instant_ns, yearless_ns
 
 # Blocks grow, for the first ones tell how dense the log is. For larger ones malloc would map new pages each
 # time, which costs more than the search.
 FIRST_BLOCK_BYTES, BLOCK_BYTES = 16_384, 122_880
-# Container runtimes cut long lines into records: containerd and Docker at 16 KiB, CRI-O at 8 KiB.
-RECORD_BYTES = (16_384, 8_192)
 
 _PREFIX = re.compile(
     rb"[ \t]*(?:"
@@ -184,7 +182,7 @@ class LogText:
         self._first = self._first or block[: block.index(b"\n")]
         self._last = block[block.rfind(b"\n", 0, -1) + 1 : -1] or self._last
         # A record's timestamp may stand inside a needle.
-        has_records = any(True for _ in long_lines(block, min(RECORD_BYTES)))
+        has_records = self._cutter.has_long_lines
         lines, matched = self._cutter.lines_of_block, self.matched_lines
         if self._is_dense or has_records:
             self._every_line(block, 0, is_plain=b"\r" not in block and not has_records)

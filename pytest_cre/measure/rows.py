@@ -20,10 +20,11 @@ DTYPES = (
 # One of these is on each row, for they are in the types' names. None is in a hexadecimal number.
 NEEDLES = (
     *(b"float", b"double", b"half", b"uint", b"fp16", b"fp32", b"fp64", b"fp8_", b"e4m3", b"e5m2"),
-    *(b" bf16", b" int", b" char", b" long"),
+    *(b" bf16", b" int", b"char", b"long"),
 )
 
-_BEGIN = re.compile(rb"\s*\d{1,18}\s+\d{1,18} +(?:" + "|".join(DTYPES).encode() + rb")(?:\s|$)")
+_TYPE = "|".join(DTYPES).encode()
+_BEGIN = re.compile(rb"\s*\d{1,18}\s+\d{1,18} +(?:" + _TYPE + rb")(?:\s|$)")
 _NUMBER = re.compile(rb"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _WRONG = re.compile(rb"\d+|\d+(?:\.\d+)?[eE][+-]?\d{1,3}")  # a count, large ones with an exponent
 _ROOT = re.compile(rb"-?\d{1,7}")
@@ -35,7 +36,9 @@ _HALF_TOKENS = 4
 _USUAL_NAMES = (b"size", b"count", b"type", b"redop", b"root")
 # A row as it nearly always is; any other is looked at token by token.
 _USUAL = re.compile(
-    rb" *(\d{1,18}) +(\d{1,18}) +(\w+) +([a-z]\w{0,30}) +(-?\d{1,7})"
+    rb" *(\d{1,18}) +(\d{1,18}) +("
+    + _TYPE
+    + rb") +([a-z]\w{0,30}) +(-?\d{1,7})"
     + 2 * rb" +(\d{1,12}\.\d{1,9}) +(\d{1,9}\.\d{1,9}) +(\d{1,9}\.(\d{1,9})) +(?:(\d{1,18})|N/A)"
     + rb" *"
 )
@@ -112,10 +115,10 @@ def is_row_like(text: bytes) -> bool:
 
 def parse_row(text: bytes, layout: Layout | None) -> ParsedRow | None:
     """Return the row that a line holds; None when it is torn, commented or no row at all."""
-    if not is_row_like(text):
-        return None
     if (layout is None or layout.is_usual) and (usual := _USUAL.fullmatch(text)):
         return _usual_row(usual)
+    if not is_row_like(text):
+        return None
     tokens = text.split()
     if len(tokens) > 2 and _STAMP[0].fullmatch(tokens[-2]) and _STAMP[1].fullmatch(tokens[-1]):
         tokens = tokens[:-2]
@@ -135,16 +138,9 @@ def parse_row(text: bytes, layout: Layout | None) -> ParsedRow | None:
 
 
 def _usual_row(found: "re.Match[bytes]") -> ParsedRow:
-    size, count, dtype, redop, root, *halves = found.groups()
-    out_of_place, in_place = (
-        HalfRow(
-            time_us=float(time_us),
-            algbw_gbs=float(algbw),
-            busbw_gbs=float(busbw),
-            wrong=None if wrong is None else int(wrong),
-        )
-        for time_us, algbw, busbw, _, wrong in (halves[:5], halves[5:])
-    )
+    size, count, dtype, redop, root, *cells = found.groups()
+    out_us, out_alg, out_bus, out_decimals, out_wrong = cells[:5]
+    in_us, in_alg, in_bus, in_decimals, in_wrong = cells[5:]
     return ParsedRow(
         row=BandwidthRow(
             size_bytes=int(size),
@@ -152,10 +148,20 @@ def _usual_row(found: "re.Match[bytes]") -> ParsedRow:
             dtype=dtype.decode(),
             redop=redop.decode(),
             root=int(root),
-            out_of_place=out_of_place,
-            in_place=in_place,
+            out_of_place=HalfRow(
+                time_us=float(out_us),
+                algbw_gbs=float(out_alg),
+                busbw_gbs=float(out_bus),
+                wrong=None if out_wrong is None else int(out_wrong),
+            ),
+            in_place=HalfRow(
+                time_us=float(in_us),
+                algbw_gbs=float(in_alg),
+                busbw_gbs=float(in_bus),
+                wrong=None if in_wrong is None else int(in_wrong),
+            ),
         ),
-        errors_gbs=(0.5 * 10.0 ** -len(halves[3]), 0.5 * 10.0 ** -len(halves[8])),
+        errors_gbs=(0.5 * 10.0 ** -len(out_decimals), 0.5 * 10.0 ** -len(in_decimals)),
         is_half=False,
     )
 

@@ -2,12 +2,10 @@
 
 from array import array
 from collections.abc import Iterator
-from itertools import islice
-from operator import le, lt
 
 from pytest_cre.measure.events import StepRun, TrainingEvent
 from pytest_cre.measure.frameworks.recorder import NO_TIME
-from pytest_cre.measure.series import StepSeries, even_rise
+from pytest_cre.measure.series import StepSeries, never_falls, rises
 from pytest_cre.measure.told import Told
 
 
@@ -95,9 +93,9 @@ def _stretches(
         return
     is_one = (
         seqs[-1] - seqs[0] == len(seqs) - 1
-        and (even_rise(numbers) or all(map(lt, numbers, islice(numbers, 1, None))))
+        and rises(numbers)
         and times[0] != NO_TIME  # which is below all others
-        and all(map(le, times, islice(times, 1, None)))
+        and never_falls(times)
     )
     if is_one:
         yield 0, len(numbers)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import isnan
-from operator import lt, sub
+from operator import sub
 from typing import overload
 
 from pytest_cre.measure.frameworks.recorder import NO_TIME
@@ -75,16 +75,36 @@ def even_rise(numbers: "array[int]") -> int | None:
     """Return by how much each number is above the one before it; None where that differs or is not above."""
     if len(numbers) < 2 or numbers[1] <= numbers[0]:
         return None
+    import numpy as np  # later than this: loading it takes longer than reading a table
+
     rise = numbers[1] - numbers[0]
-    is_even = numbers[-1] - numbers[0] == rise * (len(numbers) - 1)
-    is_even = is_even and numbers == array("q", range(numbers[0], numbers[-1] + 1, rise))
-    return rise if is_even else None
+    if numbers[-1] - numbers[0] != rise * (len(numbers) - 1):
+        return None
+    return rise if bool((np.diff(numbers) == rise).all()) else None
+
+
+def rises(numbers: "array[int]") -> bool:
+    """Return whether each number is above the one before it."""
+    if len(numbers) < 2:
+        return True
+    import numpy as np
+
+    values = np.asarray(numbers)
+    return bool((values[1:] > values[:-1]).all())
+
+
+def never_falls(numbers: "array[int]") -> bool:
+    """Return whether no number is below the one before it."""
+    import numpy as np
+
+    values = np.asarray(numbers)
+    return bool((values[1:] >= values[:-1]).all())
 
 
 def without_repeats(series: StepSeries) -> StepSeries:
     """Return the lines without those that were read twice: of the same step at the same instant."""
     numbers, times = series.numbers, series.times_ns
-    if all(map(lt, numbers, islice(numbers, 1, None))):
+    if rises(numbers):
         return series
     kept: list[int] = []
     kept_ns: list[int] = []

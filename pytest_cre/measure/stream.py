@@ -1,6 +1,6 @@
 """One stream of a Job read for everything that it can tell."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pytest_cre.measure import (
     bandwidth_json,
@@ -61,7 +61,11 @@ class StreamReader:
         self.profile_rows: list[tuple[int, float, float]] = []
         self._profile = profile
         self._failures = FailureReader()
-        self._needles = self._known_needles(kind) if is_prefiltered else None
+        self._texts = self._known_texts(kind)
+        self._channels = 0
+        self._needles: Needles | None = None
+        if is_prefiltered:
+            self._look_for(self.transport.unseen if self.transport else ())
 
     def feed(self, data: bytes) -> None:
         """Take some bytes of the log."""
@@ -81,16 +85,22 @@ class StreamReader:
     def places(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield start and end, in order, of what occurs in every line that can matter.
 
-        What tells of the network is passed over where it was seen before, for all channels print it.
+        What tells of the network is looked for until it was seen, for all channels print it.
         """
-        found = self._needles.places(block) if self._needles else []
         unseen = self.transport.unseen if self.transport else {}
-        channels = tuple(unseen)
-        if channels:
-            found = sorted([*found, *needles_of(channels).places(block)])
-        for start, end, text in found:
-            if text in unseen or text not in channels:
-                yield start, end
+        at = 0
+        while at < len(block):
+            if len(unseen) < self._channels:
+                self._look_for(unseen)
+            if self._needles is None:
+                return
+            for start, end in self._needles.places(block[at:] if at else block):
+                yield at + start, at + end
+                if len(unseen) < self._channels:
+                    at += end
+                    break
+            else:
+                return
 
     def line(self, line: Line) -> bool:
         """Take a line; return whether something was taken from it."""
@@ -143,7 +153,7 @@ class StreamReader:
             is_matched |= self.engine.line(line)
         return is_matched
 
-    def _known_needles(self, kind: Kind) -> Needles | None:
+    def _known_texts(self, kind: Kind) -> tuple[bytes, ...]:
         texts: tuple[bytes, ...] = (*logtext.NEEDLES, *failure.NEEDLES)
         if kind in ("bandwidth", "none"):
             texts += tablelines.NEEDLES + bandwidth_json.NEEDLES + transport.NEEDLES
@@ -153,5 +163,10 @@ class StreamReader:
             texts += gemm.NEEDLES
         if kind in ("diagnostics", "none"):
             texts += (*dcgm.NEEDLES, *bandwidth_json.OPENINGS)
+        return texts
+
+    def _look_for(self, unseen: Collection[bytes]) -> None:
+        """From now on find lines with one of the known texts, and with these of channels."""
         own = self._profile.needles if self._profile is not None else ()
-        return None if own is None else needles_of(texts, own)
+        self._channels = len(unseen)
+        self._needles = None if own is None else needles_of((*self._texts, *unseen), own)

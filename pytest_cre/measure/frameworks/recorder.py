@@ -1,7 +1,7 @@
 """What a reader took from one log: step lines in columns, everything else as facts."""
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite, nan
 
@@ -9,7 +9,7 @@ from pytest_cre.measure.events import EventKind
 from pytest_cre.measure.logtext import Line
 
 NO_TIME = -(2**63)
-_TOO_MUCH = 1e9  # seconds, or TFLOP/s per GPU: no run prints such
+TOO_MUCH = 1e9  # seconds, or TFLOP/s per GPU: no run prints such
 _FIRST_ROWS, _EVERY, _IN_A_ROW = 256, 256, 4
 
 
@@ -129,24 +129,22 @@ class Recorder:
         self,
         *,
         numbers: "array[int]",
-        app_ns: "array[int] | None",
-        absolute_ns: Callable[[int], int | None],
+        app_ns: "array[int]",
+        absolute_ns: "array[int]",
         seconds: "array[float]",
         tflops: "array[float]",
         loss: "array[float]",
     ) -> None:
-        """Take step lines, missing numbers as they are in columns.
-
-        `app_ns` are there or not, `absolute_ns` tells the other time of a line.
-        """
+        """Take step lines, missing numbers and times as they are in columns; all lines have the same clocks."""
         first, count = len(self.numbers), len(numbers)
-        absolute = array("q", [NO_TIME]) * count
-        for at in range(count) if app_ns is None else sampled(first, first + count):
-            told = absolute_ns(at) if app_ns is None else absolute_ns(at - first)
-            absolute[at if app_ns is None else at - first] = NO_TIME if told is None else told
+        if app_ns[0] != NO_TIME:
+            kept = array("q", [NO_TIME]) * count
+            for at in sampled(first, first + count):
+                kept[at - first] = absolute_ns[at - first]
+            absolute_ns = kept
         self.numbers.extend(numbers)
-        self.app_ns.extend(array("q", [NO_TIME]) * count if app_ns is None else app_ns)
-        self.absolute_ns.extend(absolute)
+        self.app_ns.extend(app_ns)
+        self.absolute_ns.extend(absolute_ns)
         self.seconds.extend(seconds)
         self.tflops.extend(tflops)
         self.loss.extend(loss)
@@ -236,4 +234,4 @@ def _times(line: Line, app_ns: int | None) -> tuple[int | None, int | None]:
 
 def positive(value: float | None) -> float:
     """Return seconds or TFLOP/s as they are in columns: NaN for what was not printed or cannot be."""
-    return value if value is not None and 0 < value < _TOO_MUCH else nan
+    return value if value is not None and 0 < value < TOO_MUCH else nan
