@@ -1,14 +1,17 @@
 """From evidence to measurements, limits and verdicts: no cluster, so disk serves as well as a run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_cre.catalog.entry import DIAGNOSE
 from pytest_cre.catalog.simulated import limits_from_json
-from pytest_cre.errors import EvidenceProblem
+from pytest_cre.errors import EvidenceProblem, UnmetNeed
+from pytest_cre.judge.diagnose import judge_diagnosis, outcome_of
 from pytest_cre.judge.figures import whole_sizes
 from pytest_cre.judge.group import group_finding, judge_group
 from pytest_cre.judge.limits import applying_limits
 from pytest_cre.judge.repeats import answers, wants_another
+from pytest_cre.judge.retries import is_lost, retried, told
 from pytest_cre.judge.run import judge_item
 from pytest_cre.judge.statistics import Repeats
 from pytest_cre.judge.transport import group_fabric
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_cre.judge.repeats import Repeated
     from pytest_cre.judge.verdict import Check, ItemVerdict
     from pytest_cre.measure.model import Measurement
+    from pytest_cre.plan.diagnose.model import Outcome
 
 NOT_KEPT = "not kept (--cre-evidence DIR keeps them)"
 
@@ -69,8 +73,47 @@ class Assessor:
             group.key: self._limits_of(group, measurements[group.key]) for group in evidence.groups
         }
 
-    def wants_more(self, attempts: "Sequence[GroupEvidence]") -> bool:
-        """Return whether a group needs another attempt after these to come to a verdict."""
+    def resume_step(self, group: "GroupEvidence") -> int:
+        """Return the step of the newest checkpoint that the logs prove; raises `UnmetNeed`."""
+        training = self.measure_group(group).training
+        if training is None or training.durable_step <= 0:
+            raise UnmetNeed("the logs prove no checkpoint")
+        return training.durable_step
+
+    def is_retry(self, attempts: "Sequence[GroupEvidence]") -> bool:
+        """Return whether the last of a group's attempts is to be made again, because it was lost.
+
+        Never where another one has failed already.
+        """
+        retries = self._entry(attempts[0]).retries
+        if not retries or not is_lost(attempts[-1], self.measure_group(attempts[-1])):
+            return False
+        measured = [self.measure_group(each) for each in attempts]
+        codes = [
+            judge_group(
+                group,
+                each,
+                self._limits_of(group, each),
+                missing=self._missing_limit,
+                entry=self._entry(group),
+            ).code
+            for group, each in zip(attempts, measured, strict=True)
+        ]
+        before = retried([is_lost(*each) for each in zip(attempts, measured, strict=True)], retries)
+        return sum(before) < retries and "fail" not in codes
+
+    def wants_more(self, attempts: "Sequence[GroupEvidence]", *, iterations: int = 1) -> bool:
+        """Return whether a group needs another attempt after these to come to a verdict.
+
+        It does when the last one is to be made again, when there are not `iterations` that stand
+        yet, and when its entry repeats until an interval is clear.
+        """
+        if self.is_retry(attempts):
+            return True
+        made_again = self.retried(attempts)
+        attempts = [each for each in attempts if each.key not in made_again]
+        if len(attempts) < iterations:
+            return True
         repeat = self._entry(attempts[0]).repeat
         if repeat is None:
             return False
@@ -81,6 +124,41 @@ class Assessor:
         if len(whole) < len(attempts):
             return False  # a failed attempt has decided, and a lost one cannot be made good
         return wants_another(answers(whole, repeats), count=len(whole), repeats=repeats)
+
+    def retried(self, groups: "Sequence[GroupEvidence]") -> "frozenset[tuple[str, int]]":
+        """Return the keys of the attempts that were made again, so that nothing depends on them."""
+        return frozenset(
+            each.key
+            for attempts, made_again in self._by_group(groups)
+            for each, was_made_again in zip(attempts, made_again, strict=True)
+            if was_made_again
+        )
+
+    def outcome(self, attempts: "Sequence[GroupEvidence]") -> "Outcome":
+        """Return what the attempts of a diagnosis' test came to: the first one that tells."""
+        for group in attempts:
+            measured = self.measure_group(group)
+            limits, entry = self._limits_of(group, measured), self._entry(group)
+            found = outcome_of(
+                group_finding(group, measured, limits, entry),
+                judge_group(group, measured, limits, missing="record", entry=entry),
+            )
+            if found != "undetermined":
+                return found
+        return "undetermined"
+
+    def _by_group(
+        self, groups: "Sequence[GroupEvidence]"
+    ) -> "Iterator[tuple[list[GroupEvidence], tuple[bool, ...]]]":
+        """Yield the attempts of each group, in their order, and which of them were made again."""
+        tried: dict[str, list[GroupEvidence]] = {}
+        for group in sorted(groups, key=lambda each: each.attempt):
+            tried.setdefault(group.group, []).append(group)
+        for attempts in tried.values():
+            retries = self._entry(attempts[0]).retries
+            may_be = retries > 0 and len(attempts) > 1
+            lost = [may_be and is_lost(each, self.measure_group(each)) for each in attempts]
+            yield attempts, retried(lost, retries)
 
     def _limits_of(self, group: "GroupEvidence", measurement: "Measurement") -> "tuple[Limit, ...]":
         applying = applying_limits(
@@ -120,11 +198,11 @@ class Assessor:
         repeat = self._entry(evidence).repeat
         if repeat is None:
             return {}
-        attempts: dict[str, list[GroupEvidence]] = {}
-        for group in evidence.groups:
-            attempts.setdefault(group.group, []).append(group)
         found = {}
-        for name, groups in attempts.items():
+        for attempts, made_again in self._by_group(evidence.groups):
+            standing = zip(attempts, made_again, strict=True)
+            groups = [each for each, was_made_again in standing if not was_made_again]
+            name = groups[0].group
             measured = [measurements[each.key] for each in groups]
             whole = self._whole_checks(groups, measured, [limits[each.key] for each in groups])
             found[name] = answers(whole, _repeats(repeat))
@@ -149,7 +227,18 @@ class Assessor:
             )
             for group in evidence.groups
         ]
-        return judge_item(evidence, groups)
+        verdicts = {(each.group, each.attempt): each for each in groups}
+        for attempts, made_again in self._by_group(evidence.groups):
+            own = told([verdicts[each.key] for each in attempts], made_again)
+            verdicts |= {(each.group, each.attempt): each for each in own}
+        judged = list(verdicts.values())
+        if evidence.scale == DIAGNOSE:
+            outcomes = {
+                each[0].group: self.outcome(each) for each, _ in self._by_group(evidence.groups)
+            }
+            missing = "record" if limits is None else self._missing_limit
+            return judge_diagnosis(evidence, judged, outcomes, missing=missing)
+        return judge_item(evidence, judged)
 
     def text_of(self, verdict: "ItemVerdict", evidence: "WorkflowEvidence | None") -> str:
         """Return what pytest shows of a verdict; empty for a pass."""
@@ -161,7 +250,7 @@ class Assessor:
 
     def _entry(self, evidence: "WorkflowEvidence | GroupEvidence") -> "CatalogEntry":
         try:
-            return self._catalog.entries[evidence.entry]
+            return self._catalog.entries[evidence.entry].at(evidence.scale)
         except KeyError:
             raise EvidenceProblem(
                 f"{evidence.entry}: no such catalog entry; name its folder with --catalog"

@@ -8,15 +8,16 @@ import os
 import queue
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_cre.errors import ClusterProblem, CreError
+from pytest_cre.errors import ClusterProblem, CreError, UsageProblem
 from pytest_cre.progress import ProgressDisplay
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.cluster.client import Client
     from pytest_cre.cluster.local import LocalCluster
+    from pytest_cre.cluster.provisions import ClusterProvisions
     from pytest_cre.cluster.retry import RetryPolicy
     from pytest_cre.evidence.manifest import PlannedItem
     from pytest_cre.evidence.model import GroupEvidence
@@ -45,6 +47,7 @@ START_TIMEOUT_S = 30.0
 CONTROLPLANE_START_TIMEOUT_S = 120.0
 SWEEP_PATIENCE_S = 10.0
 BRIEF_S = 4.0
+SILENT_READ_S = 1.5
 SILENCE_S = 10.0  # of the cluster, before a person is told
 
 
@@ -74,6 +77,7 @@ class Campaign:
         self._began_s = time.monotonic()
         self.run_id = seat.run_id
         self._is_open = False
+        self._is_lost = False  # the sweep has met a cluster that does not answer
         self._local: LocalCluster | None = None
         self._folder: Path | None = None
         self._client: Client | ClusterProblem | None = None
@@ -215,18 +219,25 @@ class Campaign:
 
     def _select(self, client: "Client") -> "Selection":
         from pytest_cre.cluster.inventory import read_nodes
+        from pytest_cre.formats.selector import parse_selector
         from pytest_cre.plan.platform import selection_tolerations
         from pytest_cre.plan.selection import is_gpu_node, select_nodes
+        from pytest_cre.run.tenants import lasting_holders
 
         nodes = read_nodes(client)
+        gpu_nodes = [node for node in nodes if is_gpu_node(node)]
+        names, matches = self.settings.nodes, parse_selector(self.settings.node_selector).matches
+        wanted = [
+            node.name
+            for node in gpu_nodes
+            if matches(node.labels) and (not names or node.name in names)
+        ]
         return select_nodes(
             nodes,
             self.catalog.architectures,
+            held=lasting_holders(client, wanted, self.run_id) if wanted else {},
             tolerations=selection_tolerations(
-                [node for node in nodes if is_gpu_node(node)],
-                self.catalog.platforms,
-                self.settings.platform,
-                self.site,
+                gpu_nodes, self.catalog.platforms, self.settings.platform, self.site
             ),
             names=self.settings.nodes,
             selector=self.settings.node_selector,
@@ -234,24 +245,52 @@ class Campaign:
             max_nodes=self.settings.max_nodes,
         )
 
+    def free_selection(self, stop: threading.Event) -> "Selection":
+        """Return the selection without the nodes that somebody holds GPUs of right now.
+
+        To be asked by whoever has the lease. What is held for a moment only is waited for.
+        """
+        from pytest_cre.plan.tenants import without_busy
+        from pytest_cre.run.tenants import await_free
+
+        return without_busy(
+            self.selection,
+            await_free(self.client, self.selection.nodes, stop=stop, on_wait=self.say),
+        )
+
     @property
     def ground(self) -> "Ground":
         """Return platform and hardware that pods are fitted to; raises `UsageProblem`."""
         if self._ground is None:
-            from pytest_cre.plan.platform import choose_platform, ground_of
-
-            selection, asked = self.selection, self.settings.platform
-            self._ground = ground_of(
-                choose_platform(selection.nodes, self.catalog.platforms, asked),
-                self.catalog.architectures.get(selection.architecture or ""),
-                self.catalog.platforms,
-                nodes=selection.nodes,
-                was_asked=asked is not None,
-                site=self.site,
-            )
+            self._ground = self._ground_of(self.selection)
             for warning in self._ground.warnings:
                 self.say(warning)
         return self._ground
+
+    def _ground_of(self, selection: "Selection") -> "Ground":
+        from pytest_cre.plan.platform import choose_platform, ground_of
+
+        asked = self.settings.platform
+        return ground_of(
+            choose_platform(selection.nodes, self.catalog.platforms, asked),
+            self.catalog.architectures.get(selection.architecture or ""),
+            self.catalog.platforms,
+            nodes=selection.nodes,
+            was_asked=asked is not None,
+            site=self.site,
+        )
+
+    def _known_ground(self) -> "Ground | None":
+        """Return what the run stands on, as far as nodes were looked at and tell it.
+
+        Where workers run the items, the main process has not asked for it yet.
+        """
+        if self._ground is not None or self._selection is None or not self._selection.nodes:
+            return self._ground
+        try:
+            return self._ground_of(self._selection)
+        except UsageProblem:
+            return None  # each item tells it
 
     def tell_news(self) -> None:
         """Tell what other threads had to say, and a cluster that is silent; in the main thread."""
@@ -268,6 +307,15 @@ class Campaign:
                 f"each request is tried again for {self._client.retry.budget_s:.0f} s",
                 subject="silence",
             )
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether the cluster has not answered for longer than a brief patience."""
+        client = self._client
+        if client is None or isinstance(client, ClusterProblem):
+            return False
+        silence = client.silence
+        return silence is not None and silence.lasted_s >= BRIEF_S
 
     @property
     def ledger(self) -> "Ledger":
@@ -288,9 +336,47 @@ class Campaign:
         return self._owner
 
     def evidence_folder(self, planned: "PlannedItem | None") -> Path | None:
-        """Return where an item's evidence goes; None where none is to be kept."""
+        """Return where an item's evidence goes; None where none is to be kept.
+
+        A recording is made of evidence: where only that is wanted, the evidence is kept for so long.
+        """
         root = self.settings.evidence_dir
+        if root is None and self.settings.recording_dir is not None:
+            root = self.folder / "evidence"
         return root / planned.folder if root and planned else None
+
+    def save_recording(self, planned: "Mapping[str, PlannedItem]") -> tuple[str, ...]:
+        """Save the run's recording, if one is wanted; return what it lacks.
+
+        Raises `EvidenceProblem` for damage and when the disk refuses.
+        """
+        if self.settings.recording_dir is None:
+            return ()
+        from pytest_cre.evidence.store import WORKFLOW_FILE, read_workflow
+        from pytest_cre.recording.save import save_recording
+        from pytest_cre.recording.scenario import RecordedRun
+
+        folders = [self.evidence_folder(planned[node_id]) for node_id in sorted(planned)]
+        limits = self._simulated_limits()
+        run = RecordedRun(
+            nodes=tuple(node.name for node in self._selection.nodes) if self._selection else (),
+            products={
+                name: each.product_labels[0]
+                for name, each in self.catalog.architectures.items()
+                if each.product_labels
+            },
+            limits_json=limits[min(limits)] if limits else "[]",
+        )
+        return save_recording(
+            self.settings.recording_dir,
+            [
+                partial(read_workflow, each)
+                for each in folders
+                if each and (each / WORKFLOW_FILE).exists()
+            ],
+            run,
+            self.assessor.measure_group,
+        )
 
     def write_manifest(
         self, report: "RunReport", planned: "Mapping[str, PlannedItem]", *, is_finished: bool
@@ -334,8 +420,12 @@ class Campaign:
         ledgers = ledgers_of(ledger_folder(os.environ), self.run_id)
         if not ledgers or has_kept(ledgers):
             return ()
-        client = self.client.with_retry(_brief(self.client))
+        policy = _brief(self.client)
+        if self.is_silent:
+            policy = replace(policy, budget_s=0.0, read_timeout_s=SILENT_READ_S)
+        client = self.client.with_retry(policy)
         swept = sweep(client, self.run_id, ledgers, patience_s=SWEEP_PATIENCE_S)
+        self._is_lost = not swept.was_answered
         if not swept.leftovers and swept.problem is None:
             for path in ledgers:
                 path.unlink(missing_ok=True)
@@ -362,7 +452,8 @@ class Campaign:
     def close(self) -> None:
         """Sweep if that was not done, and end the local cluster; safe to call twice."""
         try:
-            self.sweep()
+            if not self._is_lost:
+                self.sweep()
         except CreError:
             pass  # the report has told it, or the run ended before there was one
         finally:
@@ -398,6 +489,13 @@ class Campaign:
         return self.client.served_workloads()
 
     @cached_property
+    def provisions(self) -> "ClusterProvisions":
+        """Return what the cluster provides besides nodes, asked for only where that is needed."""
+        from pytest_cre.cluster.provisions import ClusterProvisions
+
+        return ClusterProvisions(self.client)
+
+    @cached_property
     def _catalog_sha256(self) -> str:
         from pytest_cre.catalog.digest import catalog_sha256
 
@@ -412,9 +510,9 @@ class Campaign:
     ) -> "RunReport":
         """Return the report of the run as far as it has come."""
         from pytest_cre import __version__
-        from pytest_cre.report.model import ClusterReport, RunReport, with_result
+        from pytest_cre.report.model import ClusterReport, PlatformReport, RunReport, with_result
 
-        selection = self._selection
+        selection, ground = self._selection, self._known_ground()
         client = self._client if not isinstance(self._client, ClusterProblem) else None
         return with_result(
             RunReport(
@@ -435,10 +533,16 @@ class Campaign:
                 plugin_version=__version__,
                 planned=tuple(planned),
                 items=items,
+                platform=PlatformReport(
+                    name=ground.platform, told_by=ground.told_by, settings=ground.settings_of
+                )
+                if ground is not None and ground.platform is not None
+                else None,
+                warnings=ground.warnings if ground is not None else (),
             )
         )
 
 
 def _brief(client: "Client") -> "RetryPolicy":
     """Return a short patience: after Ctrl-C a person waits, and CI systems kill what takes long."""
-    return replace(client.retry, budget_s=BRIEF_S)
+    return replace(client.retry, budget_s=BRIEF_S, read_timeout_s=BRIEF_S)

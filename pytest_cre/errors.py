@@ -24,5 +24,9 @@ class UnmetNeed(CreError):
     """The cluster lacks what an entry needs, so it was not run; neither a failure nor an error."""
 
 
+class NotApplicable(CreError):
+    """The entry is for other hardware, so it was not run; nothing is missing."""
+
+
 class EvidenceProblem(CreError):
     """Saved evidence is missing, damaged or not readable."""

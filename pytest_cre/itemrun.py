@@ -3,7 +3,7 @@
 import copy
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +12,19 @@ from pytest_cre.errors import ClusterProblem
 from pytest_cre.progress import ProgressBoard
 
 if TYPE_CHECKING:
+    from pytest_cre.attempts import Attempts
     from pytest_cre.campaign import Campaign
     from pytest_cre.catalog.certification import Category
     from pytest_cre.catalog.entry import CatalogEntry
+    from pytest_cre.diagnosing import Diagnosing
     from pytest_cre.evidence.journal import Journal
     from pytest_cre.evidence.model import GroupEvidence, WorkflowEvidence
     from pytest_cre.items import EntryCase
-    from pytest_cre.plan.model import GroupPlan, WorkflowPlan
+    from pytest_cre.plan.diagnose.model import Trial
+    from pytest_cre.plan.model import GroupPlan, Selection, WorkflowPlan
 
 INTERRUPT_PATIENCE_S = 10.0
+SILENT_PATIENCE_S = 5.0  # where nothing answers that could delete anything
 
 Manifests = list[dict[str, object]]
 
@@ -35,8 +39,8 @@ def run_item(
 
     The evidence is written into `folder`, unless that is None.
 
-    An interrupt stops the workload, cleans up within `INTERRUPT_PATIENCE_S` and is raised
-    again. Raises `CreError` for what kept it from running.
+    An interrupt stops the workload, cleans up within `INTERRUPT_PATIENCE_S`, or less where the
+    cluster does not answer, and is raised again. Raises `CreError` for what kept it from running.
     """
     run = _ItemRun(campaign, case, modify, folder)
     # Not `Thread.join`: interrupted once, Python 3.11 and 3.12 take the thread for ended.
@@ -59,7 +63,11 @@ def run_item(
         campaign.tell_news()
     except KeyboardInterrupt:
         run.stop.set()
-        has_ended.wait(INTERRUPT_PATIENCE_S)
+        interrupted_s = time.monotonic()
+        while not has_ended.wait(0.2):
+            waited_s = time.monotonic() - interrupted_s
+            if waited_s >= (SILENT_PATIENCE_S if campaign.is_silent else INTERRUPT_PATIENCE_S):
+                break
         raise
     finally:
         campaign.display.clear()
@@ -85,6 +93,7 @@ class _ItemRun:
         self._modify = modify
         self._folder = folder
         self._category = self._asked_category()
+        self._selection: Selection | None = None  # of the nodes that are free, once looked at
         self.stop = threading.Event()
         self.board = ProgressBoard(time.monotonic)
 
@@ -103,6 +112,10 @@ class _ItemRun:
             on_wait=campaign.say,
             on_lost=self.stop.set,
         ) as lease:
+            if plan.groups:
+                self._selection = campaign.free_selection(self.stop)
+                if self._selection != campaign.selection:
+                    plan = self._plan(0)
             journal = Journal(self._folder) if self._folder else None
             evidence = self._run(plan, journal)
         if self._folder is not None and journal is not None:
@@ -116,7 +129,6 @@ class _ItemRun:
         return evidence
 
     def _run(self, plan: "WorkflowPlan", journal: "Journal | None") -> "WorkflowEvidence":
-        from pytest_cre.attempts import Attempts
         from pytest_cre.lookout import Lookout
         from pytest_cre.run.workflow import MAX_CONCURRENT, run_workflow
 
@@ -135,12 +147,12 @@ class _ItemRun:
                 spent_gpu_s=spending.gpu_s + (now_s - ran_s) * gpus,
             )
 
-        iterations = category.iterations if category else 1
-        attempts = Attempts(
-            plan_of=self._plan,
-            wants=lambda tried: len(tried) < iterations or assessor.wants_more(tried),
-            admit=admit,
-        )
+        def resume_step(evidence: "GroupEvidence", group: "GroupPlan") -> int:
+            step = assessor.resume_step(evidence)
+            admit(group)
+            return step
+
+        further = self._further(plan, admit)
         lookout = Lookout(
             assessor.measure_group,
             self.board,
@@ -156,26 +168,54 @@ class _ItemRun:
             record=journal.flush if journal else None,
             on_progress=self.board.tell,
             is_stalled=lookout.is_stalled,
-            wants_more=attempts,
+            resume_step=resume_step,
+            wants_more=further,
             left_s=bounds.left_s(ran_s),
             max_concurrent=(category.max_concurrent if category else None) or MAX_CONCURRENT,
         )
         spending.add((campaign.ran_s - ran_s) * gpus)
-        missed = attempts.problems(evidence.groups)
+        missed = further.problems(evidence.groups)
         return replace(evidence, problems=(*evidence.problems, *missed))
+
+    def _further(
+        self, plan: "WorkflowPlan", admit: "Callable[[GroupPlan], None]"
+    ) -> "Attempts | Diagnosing":
+        """Return what decides on further attempts, or on the further tests of a diagnosis."""
+        assessor, category = self._campaign.assessor, self._category
+        if plan.diagnosis is not None:
+            from pytest_cre.diagnosing import Diagnosing
+
+            return Diagnosing(
+                plan.diagnosis,
+                plan_of=lambda trials, attempt: self._plan(attempt, trials).groups,
+                is_retry=assessor.is_retry,
+                outcome=assessor.outcome,
+                admit=admit,
+            )
+        from pytest_cre.attempts import Attempts
+
+        iterations = category.iterations if category else 1
+        return Attempts(
+            plan_of=self._plan,
+            wants=lambda tried: assessor.wants_more(tried, iterations=iterations),
+            is_retry=assessor.is_retry,
+            admit=admit,
+        )
 
     def _asked_category(self) -> "Category | None":
         """Return what the certification asks of the item, where there is one."""
         asked = self._campaign.certification
         return asked.category(self._entry.name, self._case.scale) if asked is not None else None
 
-    def _plan(self, attempt: int) -> "WorkflowPlan":
-        """Plan an attempt on all groups."""
+    def _plan(self, attempt: int, trials: "Sequence[Trial] | None" = None) -> "WorkflowPlan":
+        """Plan an attempt on all groups, or on those of a diagnosis' later tests."""
+        from pytest_cre.catalog.entry import MIN_GROUP_SIZE
         from pytest_cre.catalog.options import resolve_options
         from pytest_cre.plan.workflow import plan_workflow
 
         campaign, entry, scale = self._campaign, self._entry, self._case.scale
-        selection, ground, category = campaign.selection, campaign.ground, self._category
+        selection = self._selection or campaign.selection
+        ground, category = campaign.ground, self._category
         asked = campaign.settings.options
         known = {name: value for name, value in asked.items() if name in entry.options}
         known = {**ground.fitting.option_defaults(entry, scale), **known}
@@ -194,6 +234,9 @@ class _ItemRun:
             nodes_per_group=category.group_size(len(selection.nodes)) if category else None,
             asked_kind=campaign.settings.kind,
             ground=ground,
+            min_group_size=category.min_group_size if category else MIN_GROUP_SIZE,
+            trials=trials,
+            offered=campaign.provisions,
         )
         return _modified(plan, self._modify)
 

@@ -85,17 +85,18 @@ def cases_of(catalog: "Catalog", marker: pytest.Mark, *, scale: str | None) -> l
     """Return the cases that a test function with this marker takes, in order.
 
     The marker names entries by shell patterns, less those that its `unless` names. `scale` keeps
-    only the cases of that scale. Raises `UsageProblem` for a pattern that names no entry.
+    only the cases of that scale, and some scales run only so. Raises `UsageProblem` for a pattern that
+    names no entry.
     """
     if not marker.args:
         raise UsageProblem(f"@pytest.mark.{MARKER}: name entries, such as 'communication/*'")
     unless = catalog.match(_patterns(marker.kwargs.get("unless", ())), may_be_empty=True)
     taken = catalog.match(_patterns(marker.args))
     return [
-        EntryCase(entry=entry, scale=each)
+        EntryCase(entry=entry.at(each), scale=each)
         for entry in taken
         if entry not in unless
-        for each in entry.scales
+        for each in (entry.scales if scale is None else entry.all_scales)
         if scale is None or each == scale
     ]
 

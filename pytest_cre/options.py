@@ -19,6 +19,7 @@ Keep = Literal["never", "failed", "always"]
 
 CLUSTERS: tuple[ClusterChoice, ...] = ("embedded", "controlplane", "kubernetes")
 KINDS: tuple[WorkloadKind, ...] = get_args(WorkloadKind)
+FOLDERS = ("cre_evidence", "cre_save_recording")
 DEFAULT_SCENARIO = "h100-8"
 SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
@@ -51,6 +52,8 @@ class Settings:
     evidence_dir: Path | None = None
     json_file: Path | None = None
     junit_file: Path | None = None
+    html_file: Path | None = None
+    recording_dir: Path | None = None
     missing_limit: MissingLimit = "skip"
     keep: Keep = "never"
     accepted_exclusions: tuple[str, ...] = ()
@@ -186,7 +189,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="KEY=VALUE",
         help="Value of a catalog option such as maxBytes=8G (repeatable)",
     )
-    add("--cre-scale", metavar="SCALE", help="Run only the items of this scale")
+    add("--cre-scale", metavar="SCALE", help="Run only items of this scale, such as diagnose")
     add(
         "--cre-kind",
         choices=KINDS,
@@ -212,6 +215,12 @@ def add_options(parser: pytest.Parser) -> None:
     add("--cre-evidence", metavar="DIR", help="Save specs, facts and raw logs in this folder")
     add("--cre-json", metavar="FILE", help="Write the report as JSON")
     add("--cre-junit", metavar="FILE", help="Write a JUnit file with one case per metric and group")
+    add("--cre-html", metavar="FILE", help="Write the report as one HTML page")
+    add(
+        "--cre-save-recording",
+        metavar="DIR",
+        help="Save the run as a scenario that replays it, without names and addresses of the site",
+    )
     both(
         "--cre-missing-limit",
         "cre_missing_limit",
@@ -296,7 +305,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         text = cast("str | None", get(name))
         path = Path(text).absolute() if text else None
         flag = "--" + name.replace("_", "-")
-        if path is not None and path.is_dir() and name != "cre_evidence":
+        if path is not None and path.is_dir() and name not in FOLDERS:
             raise UsageProblem(f"{flag}: is a folder, not a file: {path}")
         if path is not None:
             try:
@@ -319,6 +328,9 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
             raise UsageProblem(f"--{name.replace('_', '-')}: no such file: {text}")
         return Path(text) if text else None
 
+    recording_dir = file("cre_save_recording")
+    if recording_dir is not None:
+        check_recording_dir(recording_dir, file("cre_evidence"))
     site_file = existing("cre_site", either("cre_site"))
     certification_file = existing("cre_certification", get("cre_certification"))
     workload_file = existing("cre_workload", get("cre_workload"))
@@ -352,6 +364,8 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         evidence_dir=file("cre_evidence"),
         json_file=file("cre_json"),
         junit_file=file("cre_junit"),
+        html_file=file("cre_html"),
+        recording_dir=recording_dir,
         missing_limit=cast(
             "MissingLimit", choice("cre_missing_limit", get_args(MissingLimit), "skip")
         ),
@@ -360,6 +374,17 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         scenario=either("cre_scenario") or DEFAULT_SCENARIO,
         simulated_seed=get("cre_simulated_seed"),
     )
+
+
+def check_recording_dir(path: Path, evidence: Path | None) -> None:
+    """Raise `UsageProblem` for a folder that cannot be replaced as a whole by a recording."""
+    flag = "--cre-save-recording"
+    if path.exists() and not path.is_dir():
+        raise UsageProblem(f"{flag}: is a file, not a folder: {path}")
+    if path.is_dir() and any(path.iterdir()) and not (path / "scenario.yaml").is_file():
+        raise UsageProblem(f"{flag}: is not empty and holds no recording: {path}")
+    if evidence is not None and (path in (evidence, *evidence.parents) or evidence in path.parents):
+        raise UsageProblem(f"{flag}: must be apart from the folder of --cre-evidence, got {path}")
 
 
 def choose_cluster(environ: Mapping[str, str]) -> ClusterChoice:

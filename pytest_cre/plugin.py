@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_cre import items, options
+from pytest_cre import commandline, items, options
 from pytest_cre.fixtures import (
     cre_architecture,
     cre_bandwidth,
@@ -49,6 +49,18 @@ __all__ = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     options.add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    commandline.give_up_if_misread(early_config, parser, args)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
+    return commandline.run_again(config)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

@@ -200,17 +200,21 @@ class Reports:
 
     def _write(self, report: "RunReport") -> list[str]:
         """Write the files that the settings name; return why some could not be written."""
+        from pytest_cre.report.html.page import render_html
         from pytest_cre.report.json import render_json
         from pytest_cre.report.metrics_junit import render_metrics_junit
 
         problems = []
         try:
             self._campaign.write_manifest(report, self.evidence_of, is_finished=True)
+            for note in self._campaign.save_recording(self.evidence_of):
+                self._news.tell(note)
         except EvidenceProblem as problem:
             problems.append(str(problem))
         files = (
             (self._settings.json_file, render_json),
             (self._settings.junit_file, render_metrics_junit),
+            (self._settings.html_file, render_html),
         )
         for path, render in files:
             if path is None:

@@ -1,6 +1,6 @@
 """What a test gets to see: the run of its entry, and the figures measured in it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,13 +28,14 @@ class WorkflowRun:
     evidence: "WorkflowEvidence"
     measurements: "Mapping[tuple[str, int], Measurement]"  # by group and attempt
     limits: "Mapping[tuple[str, int], tuple[Limit, ...]]"  # by group and attempt
+    retried: "Collection[tuple[str, int]]"  # attempts that were lost and made again
     demand_complete: Callable[[], None]
     note_read: Callable[[], None]  # told that the test looks at what was measured
 
     @property
     def groups(self) -> "tuple[GroupEvidence, ...]":
-        """Return the evidence of each group."""
-        return self.evidence.groups
+        """Return the evidence of each group, without attempts that were made again."""
+        return tuple(each for each in self.evidence.groups if each.key not in self.retried)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

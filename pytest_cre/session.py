@@ -281,6 +281,7 @@ class CertificationSession:
             evidence=evidence,
             measurements=measurements,
             limits=assessor.limits(evidence, measurements),
+            retried=assessor.retried(evidence.groups),
             demand_complete=lambda: self._demand_complete(state),
             note_read=lambda: setattr(state, "was_read", True),
         )

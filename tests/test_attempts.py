@@ -28,7 +28,7 @@ def make():
 
 
 def test_next_attempt_is_that_of_the_same_group(make):
-    plan = make(2)(evidence("b", 0))
+    (plan,) = make(2)(evidence("b", 0))
 
     assert (plan.group.name, plan.attempt) == ("b", 1)
 
@@ -37,7 +37,7 @@ def test_group_that_has_enough_gets_none(make):
     attempts = make(2)
     attempts(evidence("a", 0))
 
-    assert attempts(evidence("a", 1)) is None
+    assert attempts(evidence("a", 1)) == ()
     assert attempts.problems([evidence("a", 0), evidence("a", 1)]) == ()
 
 
@@ -47,7 +47,7 @@ def test_attempt_that_does_not_fit_is_told_in_the_budgets_words(make):
 
     attempts = make(3, admit)
 
-    assert attempts(evidence("a", 0)) is None
+    assert attempts(evidence("a", 0)) == ()
     (problem,) = attempts.problems([evidence("a", 0)])
     assert problem.code == "interrupted"
     assert problem.message == (

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import pairwise
 
 from pytest_cre.catalog.architecture import Architecture
@@ -61,12 +62,15 @@ def entry_advice(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]:
     if entry.measures == "bandwidth" and entry.test is None:
         words = "add test: all_reduce, or whichever collective the table must be of"
         yield f"{document.place()}: any collective's table would be taken; {words}"
-    in_env = {name for text in entry.env.values() for name in references(text)}
+    shared = [*entry.env.values()]
+    if entry.checkpoint is not None:
+        shared += [getattr(entry.checkpoint, field.name) for field in fields(entry.checkpoint)]
+    in_all = {name for text in shared for name in references(text)}
     for name in entry.options:
         unused = [
             kind
             for kind, workload in entry.workloads.items()
-            if name not in in_env and name not in _names_in(workload)
+            if name not in in_all and name not in _names_in(workload)
         ]
         if unused:
             place = document.place(("options", name), of_key=True)
@@ -167,8 +171,8 @@ def _limit_of_entry(limit: Limit, entry: CatalogEntry) -> Iterator[str]:
     if limit.metric not in metrics:
         words = f"choices: {', '.join(sorted(metrics))}"
         yield f"{limit.place}: {entry.name} does not measure {limit.metric}; {words}"
-    if limit.scale is not None and limit.scale not in entry.scales:
-        words = f"choices: {', '.join(entry.scales)}"
+    if limit.scale is not None and limit.scale not in entry.all_scales:
+        words = f"choices: {', '.join(entry.all_scales)}"
         yield f"{limit.place}: {entry.name} has no scale {limit.scale}; {words}"
     yield from _scope_advice(limit)
 

@@ -13,7 +13,7 @@ from pytest_cre.catalog.certification_document import (
     CertificationDocument,
     CertificationSpec,
 )
-from pytest_cre.catalog.entry import SCALES, CatalogEntry
+from pytest_cre.catalog.entry import DIAGNOSE, MIN_GROUP_SIZE, SCALES, CatalogEntry
 from pytest_cre.catalog.limit import Limit
 from pytest_cre.catalog.loader import Catalog
 from pytest_cre.catalog.options import resolve_options
@@ -28,6 +28,7 @@ FULL_SCALE = SCALES[0]
 OPTIONS = (
     *("max_bytes", "num_iterations", "num_cycles"),
     *("max_steps", "exit_duration_mins", "save_interval"),
+    *("enable_checkpoint", "max_restarts", "storage_class_name", "storage_size"),
 )
 MNNVL = "NCCL_MNNVL_ENABLE"
 
@@ -47,6 +48,7 @@ class Category:
     gpus_per_node: int | None = None
     timeout_s: float | None = None
     max_concurrent: int | None = None
+    min_group_size: int = MIN_GROUP_SIZE
     iterations: int = 1
     override: Override | None = None
     limits: tuple[Limit, ...] = ()
@@ -103,6 +105,7 @@ class Certification:
             entries[name] = replace(
                 entry,
                 scales=tuple(each.scale for each in categories),
+                scales_on_request=(),
                 overrides=(
                     *entry.overrides,
                     *(each.override for each in categories if each.override),
@@ -179,7 +182,8 @@ class _Reader:
             gpus_per_node=options.get("gpus_per_node"),
             timeout_s=options.get("timeout_per_job"),
             max_concurrent=options.get("max_concurrent") or None,
-            iterations=options.get("repeat_count") or 1,
+            min_group_size=self._at_diagnose(options, scale, "min_group_size") or MIN_GROUP_SIZE,
+            iterations=self._iterations(options, scale),
             override=self._override(index, entry, scale, options),
             limits=self._limits(entry, scale, options),
             place=place,
@@ -204,7 +208,7 @@ class _Reader:
                 path = list(found.values())[1]
                 words = " and ".join(sorted(found))
                 yield f"{self._document.place(path)}: {to_camel(name)} must be one for all, got {words}"
-        for name in OPTIONS:
+        for name in (*OPTIONS, "min_group_size"):
             if getattr(self._spec, name) is not None and name not in self._taken:
                 yield f"{self._place(('spec', to_camel(name)))}: no category takes {to_camel(name)}"
         for key in sorted(self._spec.thresholds):
@@ -216,7 +220,7 @@ class _Reader:
         """Return the scale; only entries that run at full scale have a choice."""
         has_choice = FULL_SCALE in entry.scales and entry.measures == "bandwidth"
         asked = options.get("test_scale")
-        if has_choice:
+        if has_choice and (asked != DIAGNOSE or DIAGNOSE in entry.all_scales):
             return asked or FULL_SCALE
         if options.is_own("test_scale") and asked not in (None, *entry.scales):
             place = self._place(options.path("test_scale"))
@@ -234,6 +238,28 @@ class _Reader:
             raise CatalogProblem(f"{place}: nodesPerJob has no meaning at {scale}; take it out")
         return None
 
+    def _at_diagnose(self, options: "_Options", scale: str, name: str) -> int | None:
+        """Return the value of an option that only a diagnosis takes."""
+        if scale == DIAGNOSE:
+            self._taken.add(name)
+            value: int | None = options.get(name)
+            return value
+        if options.is_own(name):
+            place = self._place(options.path(name))
+            raise CatalogProblem(
+                f"{place}: {to_camel(name)} has no meaning at {scale}; take it out"
+            )
+        return None
+
+    def _iterations(self, options: "_Options", scale: str) -> int:
+        """Return how often each group is tested; a diagnosis decides that itself."""
+        if scale != DIAGNOSE:
+            return options.get("repeat_count") or 1
+        if options.is_own("repeat_count") and (options.get("repeat_count") or 1) > 1:
+            place = self._place(options.path("repeat_count"))
+            raise CatalogProblem(f"{place}: repeatCount has no meaning at {scale}; take it out")
+        return 1
+
     def _override(
         self, index: int, entry: CatalogEntry, scale: str, options: "_Options"
     ) -> Override | None:
@@ -244,7 +270,8 @@ class _Reader:
             if value is None:
                 continue
             if to_camel(name) in entry.options:
-                given[to_camel(name)] = str(value)
+                text = str(value)
+                given[to_camel(name)] = text.lower() if isinstance(value, bool) else text
                 self._taken.add(name)
             elif options.is_own(name):
                 words = choices_words(to_camel(name), entry.options)

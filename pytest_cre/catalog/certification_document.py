@@ -120,6 +120,7 @@ class WorkloadMetadataDocument(Document):
 
 
 TestScale = Literal["full-scale", "intra-node", "intra-rack"]
+CategoryScale = Literal["full-scale", "intra-node", "intra-rack", "diagnose"]
 
 
 class CategoryOptionsDocument(Document):
@@ -131,22 +132,24 @@ class CategoryOptionsDocument(Document):
     enable_mnnvl: Annotated[bool | None, Field(alias="enableMNNVL")] = None
     image: Filled | None = None
     image_pull_secrets: list[SecretDocument] = Field(default_factory=list)
-    test_scale: TestScale | None = None
+    test_scale: CategoryScale | None = None
+    min_group_size: Count | None = None
     max_bytes: Text | None = None
     num_iterations: Count | None = None
     num_cycles: Count | None = None
     max_steps: int | None = None
     exit_duration_mins: Count | None = None
     save_interval: Count | None = None
+    enable_checkpoint: bool | None = None
+    max_restarts: Natural | None = None
+    storage_class_name: Filled | None = None
+    storage_size: Filled | None = None
     thresholds: dict[Filled, str] = Field(default_factory=dict)
     repeat_count: Count | None = None
     max_concurrent: Natural | None = None
     timeout_per_job: Seconds | None = None
     measurement_timeout: Seconds | None = None
     workload_metadata: WorkloadMetadataDocument | None = None
-    enable_checkpoint: Unsupported = None
-    max_restarts: Unsupported = None
-    min_group_size: Unsupported = None
     mlnx_per_node: Unsupported = None
     placement: Unsupported = None
     rdma_device_access: Annotated[Unsupported, Field(alias="rdmaDeviceAccess")] = None
@@ -155,8 +158,6 @@ class CategoryOptionsDocument(Document):
     save_top_k: Annotated[Unsupported, Field(alias="saveTopK")] = None
     source_repo: Unsupported = None
     startup_stall_timeout_seconds: Unsupported = None
-    storage_class_name: Unsupported = None
-    storage_size: Unsupported = None
 
 
 class CategoryDocument(Document):

@@ -1,17 +1,20 @@
 """What a document of the right form may still have wrong: one line per mistake."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from pytest_cre.catalog.architecture import Architecture
+from pytest_cre.catalog.checkpoint import checkpoint_volume
 from pytest_cre.catalog.documents import NAME, NAME_WORDS
-from pytest_cre.catalog.entry import CatalogEntry, OptionSpec
+from pytest_cre.catalog.entry import CatalogEntry, Checkpoint, OptionSpec
 from pytest_cre.catalog.limit import Limit
 from pytest_cre.catalog.logprofile import EventPattern, LogProfile
 from pytest_cre.catalog.options import PLAN_NAMES, references
 from pytest_cre.catalog.override_checks import override_problems
 from pytest_cre.catalog.pattern import compile_pattern
 from pytest_cre.catalog.platform import Platform
+from pytest_cre.errors import CatalogProblem
 from pytest_cre.formats.choices import choices_words
 from pytest_cre.formats.yaml import Path as YamlPath
 from pytest_cre.formats.yaml import YamlDocument
@@ -35,18 +38,21 @@ def entry_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]
         yield f"{document.place()}: the name {entry.name} is longer than {LONGEST_NAME} characters"
     if entry.test is not None and entry.measures != "bandwidth":
         yield f"{document.place(('test',))}: test goes only with measures: bandwidth"
-    for index, scale in enumerate(entry.scales):
-        if scale in entry.scales[:index]:
-            yield f"{document.place(('scales', index))}: scale {scale} stands twice"
+    for index, scale in enumerate(entry.all_scales):
+        if scale in entry.all_scales[:index]:
+            count = len(entry.scales)
+            key, at = ("scales", index) if index < count else ("scalesOnRequest", index - count)
+            yield f"{document.place((key, at))}: scale {scale} stands twice"
     for option in entry.options.values():
         yield from _option_problems(option, document)
     if not entry.workloads:
         choices = "indexedJob, jobSet, mpiJob, trainJob"
         yield f"{document.place(('workloads',))}: workloads must hold one of {choices}"
     for path, text in _leaves(entry):
-        yield from _reference_problems(text, entry, document.place(path))
+        yield from _reference_problems(text, {*entry.options, *PLAN_NAMES}, document.place(path))
     yield from override_problems(entry.overrides, document, entry.options)
     yield from _needs_problems(entry, document)
+    yield from _checkpoint_problems(entry, document)
     yield from tier_problems(entry.limits, document)
     shipped = sorted(path.name for path in SCRIPTS.glob("*.py") if path.name != "__init__.py")
     for index, script in enumerate(entry.scripts):
@@ -65,6 +71,30 @@ def _needs_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str
         if name not in entry.options:
             words = f"is no option of the entry{choices_words(name, entry.options)}"
             yield f"{document.place(('needs', *path))}: {name!r} {words}"
+
+
+def _checkpoint_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]:
+    """Yield what is wrong with the checkpoint volume as the defaults of the options make it."""
+    if entry.checkpoint is None:
+        return
+    place = document.place(("checkpoint",))
+    known = {name: option.default for name, option in entry.options.items()}
+    found = list(_reference_problems_of(entry.checkpoint, {*known}, place))
+    yield from found
+    if entry.measures != "training":
+        yield f"{place}: checkpoint goes only with measures: training"
+    elif not found:
+        try:
+            checkpoint_volume(entry.checkpoint, known)
+        except CatalogProblem as problem:
+            yield f"{place}: {problem}"
+
+
+def _reference_problems_of(
+    checkpoint: Checkpoint, known: Collection[str], place: str
+) -> Iterator[str]:
+    for field in fields(checkpoint):
+        yield from _reference_problems(getattr(checkpoint, field.name), known, place)
 
 
 def tier_problems(limits: Sequence[Limit], document: YamlDocument) -> Iterator[str]:
@@ -107,8 +137,7 @@ def _leaves(entry: CatalogEntry) -> Iterator[tuple[YamlPath, str]]:
         yield ("env", name), text
 
 
-def _reference_problems(text: str, entry: CatalogEntry, place: str) -> Iterator[str]:
-    known = {*entry.options, *PLAN_NAMES}
+def _reference_problems(text: str, known: Collection[str], place: str) -> Iterator[str]:
     for name in references(text):
         if name is None:
             yield f"{place}: '${{' is never closed in {text[:80]!r}; a plain '$' is written '$$'"

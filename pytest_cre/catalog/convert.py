@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 from pytest_cre.catalog.documents import PatternsDocument, ProfileDocument
 from pytest_cre.catalog.entry import (
     CatalogEntry,
+    Checkpoint,
     Needs,
     OptionSpec,
     Repeat,
@@ -61,6 +62,7 @@ def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
         timeout_s=form.timeout,
         start_timeout_s=form.start_timeout,
         scales=tuple(form.scales),
+        scales_on_request=tuple(form.scales_on_request),
         gpus_per_node=form.gpus_per_node,
         options=options,
         env=dict(sorted(form.env.items())),
@@ -72,6 +74,7 @@ def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
             gpus=form.needs.gpus,
             model_parallel=tuple(form.needs.model_parallel),
             expert_parallel=form.needs.expert_parallel,
+            has_nvlink=form.needs.nvlink,
             cluster=tuple(form.needs.cluster),
         ),
         cost_s=form.cost,
@@ -79,6 +82,16 @@ def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
         stall_multiplier=form.stall_multiplier,
         repeat=Repeat(least=form.repeat.least, most=form.repeat.most, error=form.repeat.error)
         if form.repeat is not None
+        else None,
+        retries=form.retries,
+        checkpoint=Checkpoint(
+            path=form.checkpoint.path,
+            enabled=_word(form.checkpoint.enabled),
+            storage_size=form.checkpoint.storage_size,
+            storage_class_name=form.checkpoint.storage_class_name,
+            max_restarts=form.checkpoint.max_restarts,
+        )
+        if form.checkpoint is not None
         else None,
         limits=tuple(
             replace(
@@ -89,6 +102,10 @@ def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
         extends=form.extends,
         place=document.place(),
     )
+
+
+def _word(value: str | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def profile_from(document: YamlDocument, _path: Path) -> LogProfile:

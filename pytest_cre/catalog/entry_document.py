@@ -51,6 +51,7 @@ class NeedsDocument(Document):
     gpus: Count = 1
     model_parallel: list[Filled] = Field(default_factory=list)
     expert_parallel: Filled | None = None
+    nvlink: bool = False
     cluster: list[Provision] = Field(default_factory=list)
 
 
@@ -66,6 +67,16 @@ class RepeatDocument(Document):
         if self.least > self.most:
             raise ValueError(f"has least {self.least} above most {self.most}")
         return self
+
+
+class CheckpointDocument(Document):
+    """A volume for checkpoints, and how often the workload is restarted from them; all take names."""
+
+    enabled: bool | Text = True
+    path: Text
+    storage_size: Text = "10Ti"
+    storage_class_name: Text = ""
+    max_restarts: Text = "0"
 
 
 class EntryLimitDocument(LimitDocument):
@@ -89,6 +100,7 @@ class EntryDocument(Document):
     image: Filled
     gpus_per_node: Count | None = None
     scales: list[Scale] = Field(default_factory=lambda: ["full-scale"], min_length=1)
+    scales_on_request: list[Scale] = Field(default_factory=list)
     architectures: list[Name] = Field(default_factory=list)
     log_profile: Name
     timeout: Seconds
@@ -102,6 +114,8 @@ class EntryDocument(Document):
     node_health: Filled = NODE_HEALTH
     stall_multiplier: Annotated[float, Field(ge=1, le=1000)] | None = None
     repeat: RepeatDocument | None = None
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    checkpoint: CheckpointDocument | None = None
     limits: list[EntryLimitDocument] = Field(default_factory=list)
     workloads: WorkloadsDocument
 

@@ -50,6 +50,9 @@ TRAINING_METRICS: tuple[Metric, ...] = (
 )
 GEMM_METRICS: tuple[Metric, ...] = ("gemm_tflops", "gemm_spread")
 DIAGNOSTIC_METRICS: tuple[Metric, ...] = ("dcgm_failed_tests",)
+LESS_IS_BETTER: frozenset[Metric] = frozenset(
+    ("latency", "dip", "step_time", "gemm_spread", "dcgm_failed_tests")
+)
 LEDGER_METRICS: tuple[Metric, ...] = ("ledger_time", "ledger_share")
 
 
@@ -102,3 +105,13 @@ class Limit:
             self.metric in LEDGER_METRICS and self.operator in ("<=", "<")
         )
         return self.tier == "physics" or has_no_speed
+
+    @property
+    def demands_speed(self) -> bool:
+        """Return whether slow hardware misses it: no guard, nor a ceiling on a speed.
+
+        An expression is taken as one that does: nobody knows its sides.
+        """
+        if self.is_guard or self.expression or self.metric in LEDGER_METRICS:
+            return not self.is_guard
+        return (self.operator in ("<=", "<")) == (self.metric in LESS_IS_BETTER)

@@ -22,7 +22,7 @@ def entry_override_advice(entry: CatalogEntry, catalog: Catalog) -> Iterator[str
         unreachable = (
             _never(when.architecture, architectures, "gpuArchitecture", "architectures")
             or _never(when.kind, tuple(entry.workloads), "workloadKind", "workloads")
-            or _never(when.scale, entry.scales, "scale", "scales")
+            or _never(when.scale, entry.all_scales, "scale", "scales")
         )
         if unreachable is None and when.entries and not _named(when, entry.name):
             unreachable = f"when.entries does not match {entry.name}, where it stands"

@@ -49,6 +49,19 @@ class DetectRule:
             + (self.resource is not None)
         )
 
+    @property
+    def words(self) -> str:
+        """Return what the rule asks for, in words: `providerID aws://`."""
+        parts = [f"providerID {self.provider_prefix}"] if self.provider_prefix is not None else []
+        parts += ["no providerID"] if self.has_no_provider else []
+        parts += [
+            f"label {name}" if value is None else f"label {name}={value}"
+            for name, value in self.labels.items()
+        ]
+        parts += [f"label {name} with {part}" for name, part in self.label_parts.items()]
+        parts += [f"allocatable {self.resource}"] if self.resource is not None else []
+        return ", ".join(parts)
+
     def matches(self, node: NodeLike) -> bool:
         """Return whether the node is one of the platform's."""
         labels = node.labels
@@ -93,13 +106,27 @@ class Platform:
 
 def platform_of(node: NodeLike, platforms: Mapping[str, Platform]) -> str:
     """Return the platform of a node by the rule that asks for most; `onprem` where none fits."""
+    found = _rule_of(node, platforms)
+    return found[0] if found is not None else FALLBACK
+
+
+def told_by(node: NodeLike, platforms: Mapping[str, Platform]) -> str:
+    """Return by what the platform of a node was told, in words."""
+    found = _rule_of(node, platforms)
+    return found[1].words if found is not None else "no rule of another platform"
+
+
+def _rule_of(node: NodeLike, platforms: Mapping[str, Platform]) -> tuple[str, DetectRule] | None:
     found = [
-        (-rule.parts, name)
+        (-rule.parts, name, index, rule)
         for name, platform in platforms.items()
-        for rule in platform.detect
+        for index, rule in enumerate(platform.detect)
         if rule.matches(node)
     ]
-    return min(found)[1] if found else FALLBACK
+    if not found:
+        return None
+    _, name, _, rule = min(found, key=lambda each: each[:3])
+    return name, rule
 
 
 def platforms_of(nodes: Sequence[NodeLike], platforms: Mapping[str, Platform]) -> dict[str, int]:

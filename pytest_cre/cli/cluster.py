@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_cre.evidence.model import GpuHolder
+
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
@@ -26,23 +30,31 @@ def run(args: argparse.Namespace) -> int:
     from tabulate import tabulate
 
     from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_suites
-    from pytest_cre.cluster.client import connect
+    from pytest_cre.cluster.client import ApiProblem, connect
+    from pytest_cre.cluster.gpuholders import read_gpu_holders
     from pytest_cre.cluster.inventory import load_nodes, read_nodes
     from pytest_cre.plan.platform import choose_platform, ground_of, selection_tolerations
     from pytest_cre.plan.selection import is_gpu_node, select_nodes
 
+    held: Mapping[str, Sequence[GpuHolder]] = {}
+    unknown = ""
     if args.file:
         nodes = load_nodes(Path(args.file))
     else:
         client = connect(kubeconfig=args.kubeconfig, context=args.context, namespace=None)
         client.preflight()
         nodes = read_nodes(client)
+        try:
+            held = read_gpu_holders(client, [node.name for node in nodes if is_gpu_node(node)])
+        except ApiProblem as problem:
+            unknown = f"warning: whether GPUs are in use is not known: {problem}\n"
     catalog = load_catalog(suites=(shipped_suites(),), profiles=(shipped_profiles(),))
     gpu_nodes = [node for node in nodes if is_gpu_node(node)]
     selection = select_nodes(
         nodes,
         catalog.architectures,
         selector=args.selector,
+        held=held,
         tolerations=selection_tolerations(gpu_nodes, catalog.platforms),
     )
     by_name = {node.name: node for node in nodes}
@@ -71,5 +83,5 @@ def run(args: argparse.Namespace) -> int:
         f"{used} GPU nodes of architecture {selection.architecture or 'unknown'} on platform "
         f"{platform} would be used, {len(selection.excluded)} left out\n"
     )
-    sys.stdout.write("".join(f"warning: {line}\n" for line in ground.warnings))
+    sys.stdout.write(unknown + "".join(f"warning: {line}\n" for line in ground.warnings))
     return 10 if selection.excluded or not used else 0

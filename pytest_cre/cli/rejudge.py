@@ -36,7 +36,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         default=[],
         help="catalog entries, where the run's own folders have moved (repeatable)",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "json", "html"), default="text")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,6 +64,10 @@ def run(args: argparse.Namespace) -> int:
         from pytest_cre.report.json import render_json
 
         sys.stdout.write(render_json(report))
+    elif args.format == "html":
+        from pytest_cre.report.html.page import render_html
+
+        sys.stdout.write(render_html(report))
     else:
         from pytest_cre.report.terminal import summary_lines
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_cre.cluster.contact import Silence
 from pytest_cre.cluster.exchange import (
-    READ_TIMEOUT_S,
     ApiProblem,
     Conflict,
     Exchange,
     Request,
 )
 from pytest_cre.cluster.objects import (
+    EVERY_CLUSTER,
     JOB,
     JOB_SET,
     MPI_JOB,
@@ -116,7 +116,12 @@ class Client:
 
     def serves(self, kind: ResourceKind) -> bool:
         """Return whether the cluster serves a kind at the version that we speak."""
-        request = Request(method="GET", path=kind.api_path, words=f"get {kind.api_version}")
+        request = Request(
+            method="GET",
+            path=kind.api_path,
+            words=f"get {kind.api_version}",
+            may_be_unserved=True,
+        )
         try:
             found = self._exchange.json(request)
         except ApiProblem as problem:
@@ -125,7 +130,9 @@ class Client:
             raise
         return any(each.get("name") == kind.plural for each in entries(found, "resources"))
 
-    def can_i(self, verb: str, kind: ResourceKind, *, subresource: str = "") -> bool:
+    def can_i(
+        self, verb: str, kind: ResourceKind, *, subresource: str = "", all_namespaces: bool = False
+    ) -> bool:
         """Return whether our credentials allow the verb on the kind, in the client's namespace."""
         asked = {
             "verb": verb,
@@ -133,11 +140,14 @@ class Client:
             "version": kind.version,
             "resource": kind.plural,
             "subresource": subresource,
-        } | ({"namespace": self.namespace} if kind.is_namespaced else {})
+        }
+        if kind.is_namespaced and not all_namespaces:
+            asked["namespace"] = self.namespace
         request = Request(
             method="POST",
             path="/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             words="create selfsubjectaccessreviews",
+            may_be_unserved=True,
             body={
                 "apiVersion": "authorization.k8s.io/v1",
                 "kind": "SelfSubjectAccessReview",
@@ -155,7 +165,7 @@ class Client:
         try:
             return self._exchange.json(self._request("get", "GET", kind, name, namespace))
         except ApiProblem as problem:
-            if problem.status == 404:
+            if problem.is_missing:
                 return None
             raise
 
@@ -168,16 +178,23 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         limit: int = PAGE_SIZE,
+        is_served: bool = False,
     ) -> Iterator[Listing]:
-        """Yield a list page by page; `ApiProblem` 410 when the server forgot where it was."""
+        """Yield a list page by page; `ApiProblem` 410 when the server forgot where it was.
+
+        Of a kind that a cluster may lack a 404 is the answer, unless it `is_served` for certain.
+        """
         query = {"limit": str(limit)}
         if label_selector:
             query["labelSelector"] = label_selector
         if field_selector:
             query["fieldSelector"] = field_selector
         request = self._request("list", "GET", kind, None, namespace)
+        is_served = is_served or kind.group in EVERY_CLUSTER
+        request = replace(request, may_be_unserved=not is_served)
         if all_namespaces:
-            request = replace(request, path=kind.path(), words=f"list {kind.plural}")
+            where = " of all namespaces" if kind.is_namespaced else ""
+            request = replace(request, path=kind.path(), words=f"list {kind.plural}{where}")
         token = ""
         while True:
             asked = {**query, **({"continue": token} if token else {})}
@@ -204,6 +221,7 @@ class Client:
         field_selector: str = "",
         limit: int = PAGE_SIZE,
         slim: Callable[[dict[str, Any]], dict[str, Any]] = lambda item: item,
+        is_served: bool = False,
     ) -> Listing:
         """Return a whole list, as of one moment; starts over when the server forgot that moment.
 
@@ -220,6 +238,7 @@ class Client:
                     label_selector=label_selector,
                     field_selector=field_selector,
                     limit=limit,
+                    is_served=is_served,
                 ):
                     items += tuple(map(slim, page.items))
                     version = page.resource_version
@@ -321,7 +340,7 @@ class Client:
             try:
                 self._exchange.json(replace(request, query=query))
             except ApiProblem as problem:
-                if problem.status == 404:
+                if problem.is_missing:
                     return True
                 if problem.status != 409:
                     raise
@@ -346,7 +365,7 @@ class Client:
         timestamps: bool = True,
         previous: bool = False,
         limit_bytes: int | None = None,
-        read_timeout_s: float = READ_TIMEOUT_S,
+        read_timeout_s: float = 30.0,
     ) -> "Iterator[BaseHTTPResponse]":
         """Open a container's log; read it with `transport.pieces`.
 

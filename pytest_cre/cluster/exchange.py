@@ -20,13 +20,12 @@ from pytest_cre.cluster.transport import (
     stream_errors,
     transport_words,
 )
-from pytest_cre.errors import ClusterProblem
+from pytest_cre.errors import ClusterProblem, UsageProblem
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 CONNECT_TIMEOUT_S = 5.0
-READ_TIMEOUT_S = 30.0
 ANSWER_DEADLINE_S = 120.0  # for a whole answer, however slowly it drips
 _REFUSAL_LIMIT = 400
 _LARGE_BYTES = 1 << 20
@@ -35,15 +34,30 @@ T = TypeVar("T")
 
 
 class ApiProblem(ClusterProblem):
-    """An answer that refuses a request. `status` is the HTTP code, `reason` the API's word."""
+    """An answer that refuses a request. `status` is the HTTP code, `reason` the API's word.
+
+    `may_pass`: the same request may well be answered soon.
+    """
 
     def __init__(
-        self, message: str, *, status: int, reason: str, retry_after_s: float | None = None
+        self,
+        message: str,
+        *,
+        status: int,
+        reason: str,
+        retry_after_s: float | None = None,
+        may_pass: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.retry_after_s = retry_after_s
+        self.may_pass = may_pass
+
+    @property
+    def is_missing(self) -> bool:
+        """Return whether the object asked for does not exist, which is certain."""
+        return self.status == 404 and not self.may_pass
 
 
 class Conflict(ApiProblem):
@@ -59,6 +73,7 @@ class Request:
     words: str
     query: Mapping[str, str] | None = None
     body: Mapping[str, Any] | None = None
+    may_be_unserved: bool = False  # a 404 is an answer, though it names no object
 
     @property
     def url(self) -> str:
@@ -85,13 +100,15 @@ class Exchange:
             try:
                 return attempt()
             except ApiProblem as problem:
-                if problem.status not in PASSING_STATUSES:
+                if not problem.may_pass:
                     raise
                 asked_s = problem.retry_after_s
+                is_refusal = problem.status not in PASSING_STATUSES
                 last: ClusterProblem = problem
             except Unanswered as problem:
+                is_refusal = False
                 last = problem
-            if not pauses.wait(asked_s):
+            if not pauses.wait(asked_s, is_refusal=is_refusal):
                 raise last
 
     def _with_credentials(self, attempt: Callable[[], T]) -> T:
@@ -102,7 +119,10 @@ class Exchange:
         except ApiProblem as problem:
             if problem.status != 401:
                 raise
-            self.access.reload(generation)
+            try:
+                self.access.reload(generation)
+            except UsageProblem:
+                raise problem from None  # it may just be written anew
             return attempt()
 
     def _settled(self, attempt: Callable[[], T]) -> T:
@@ -119,7 +139,7 @@ class Exchange:
         return self._settled(lambda: self._answer(request))
 
     def _answer(self, request: Request) -> dict[str, Any]:
-        response = self._open(request, "application/json", READ_TIMEOUT_S)
+        response = self._open(request, "application/json", self.retry.read_timeout_s)
         deadline = time.monotonic() + ANSWER_DEADLINE_S
         parts = []
         try:
@@ -153,7 +173,7 @@ class Exchange:
                 request.url,
                 accept=accept,
                 body=request.body,
-                timeouts_s=(CONNECT_TIMEOUT_S, read_timeout_s),
+                timeouts_s=(min(CONNECT_TIMEOUT_S, read_timeout_s), read_timeout_s),
             )
         except Refused as refusal:
             refused = self._refusal(request, refusal)
@@ -188,11 +208,16 @@ class Exchange:
         )
         kind = Conflict if refusal.status == 409 else ApiProblem
         asked = refusal.headers.get("Retry-After")
+        details = part(status, "details")
+        # A server that restarts an extension, or knows its kind no more for a moment, names none.
+        is_unserved = refusal.status == 404 and not details.get("name")
         return kind(
             line,
             status=refusal.status,
             reason=reason,
-            retry_after_s=_seconds(asked or part(status, "details").get("retryAfterSeconds")),
+            retry_after_s=_seconds(asked or details.get("retryAfterSeconds")),
+            may_pass=refusal.status in (401, *PASSING_STATUSES)
+            or (is_unserved and not request.may_be_unserved),
         )
 
     @contextmanager

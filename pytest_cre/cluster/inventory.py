@@ -1,7 +1,7 @@
 """Nodes as facts: of a cluster, or of a saved list."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pytest_cre.cluster.client import ApiProblem
 from pytest_cre.cluster.objects import (
     NODE,
-    POD,
     RESOURCE_SLICE,
     Object,
     condition,
@@ -38,7 +37,7 @@ def node_facts(item: Object) -> NodeFacts:
         name=str(metadata.get("name", "")),
         uid=str(metadata.get("uid", "")),
         labels={str(key): str(value) for key, value in part(metadata, "labels").items()},
-        gpus_allocatable=_whole(part(status, "allocatable").get(GPU_RESOURCE)),
+        gpus_allocatable=whole_count(part(status, "allocatable").get(GPU_RESOURCE)),
         is_ready=condition(item, "Ready") is not None,
         is_cordoned=spec.get("unschedulable") is True,
         taints=tuple(
@@ -50,7 +49,7 @@ def node_facts(item: Object) -> NodeFacts:
         resources={
             str(name): count
             for name, amount in sorted(part(status, "allocatable").items())
-            if "/" in str(name) and name != GPU_RESOURCE and (count := _whole(amount))
+            if "/" in str(name) and name != GPU_RESOURCE and (count := whole_count(amount))
         },
         simulated_limits=str(annotations.get(SIMULATED_LIMITS_ANNOTATION) or ""),
     )
@@ -104,28 +103,6 @@ def _slices(client: "Client") -> tuple[Object, ...]:
         return ()
 
 
-def held_gpus(client: "Client") -> Mapping[str, tuple[tuple[str, int], ...]] | None:
-    """Return, by node, which pods hold GPUs: `namespace/pod` and how many, sorted.
-
-    None where our credentials may not list the pods of all namespaces.
-    """
-    held: dict[str, list[tuple[str, int]]] = {}
-    finished = "status.phase!=Succeeded,status.phase!=Failed"
-    try:
-        for page in client.pages(POD, all_namespaces=True, field_selector=finished):
-            for pod in page.items:
-                node, gpus = part(pod, "spec").get("nodeName"), _gpus_of(pod)
-                if node and gpus:
-                    metadata = metadata_of(pod)
-                    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-                    held.setdefault(str(node), []).append((name, gpus))
-    except ApiProblem as problem:
-        if problem.status != 403:
-            raise
-        return None
-    return {node: tuple(sorted(held[node])) for node in sorted(held)}
-
-
 def load_nodes(path: Path) -> tuple[NodeFacts, ...]:
     """Return the nodes of a saved list (`kubectl get nodes -o json` or yaml), sorted by name."""
     try:
@@ -156,25 +133,11 @@ def _parsed(text: str) -> object:
         raise ValueError(str(problem)) from None
 
 
-def _gpus_of(pod: Object) -> int:
-    """Return the GPUs a pod holds, as the scheduler counts: the running set or the largest init."""
-    spec = part(pod, "spec")
-    inits = entries(spec, "initContainers")
-    sidecars = [each for each in inits if each.get("restartPolicy") == "Always"]
-    together = sum(map(_gpus_in, (*entries(spec, "containers"), *sidecars)))
-    return max([together, *map(_gpus_in, inits)])
-
-
-def _gpus_in(container: Object) -> int:
-    resources = part(container, "resources")
-    return max(_whole(part(resources, name).get(GPU_RESOURCE)) for name in ("requests", "limits"))
-
-
 def _sorted(nodes: Iterable[NodeFacts]) -> tuple[NodeFacts, ...]:
     return tuple(sorted(nodes, key=lambda node: node.name))
 
 
-def _whole(text: object) -> int:
+def whole_count(text: object) -> int:
     """Return a count of devices; what is no count is none."""
     try:
         return max(0, int(parse_quantity(str(text))))

@@ -66,17 +66,20 @@ class LogReader:
         expected = self._spool.read(start, self._spool.whole_bytes)
         return since, start, expected, split_lines(expected)
 
-    def read_rest(self, deadline: float) -> str | None:
-        """Read until a read brings nothing new; the problem's code, None when the log is whole."""
+    def read_rest(self, deadline: float, *, may_run: bool = False) -> str | None:
+        """Read until a read brings nothing new; the problem's code, None when the log is whole.
+
+        With `may_run` one whole read of a container that still runs is enough.
+        """
         pause_s = self._timing.first_pause_s
         failures = 0
         while True:
             self.trouble = ""
             try:
                 state, is_previous = self._state()
-                if state == "terminated":
+                if state == "terminated" or (may_run and state == "running"):
                     outcome = self.read_once(deadline, is_previous=is_previous)
-                    if outcome == "same":
+                    if outcome == "same" or (outcome == "more" and state == "running"):
                         self.has_gap |= self._is_rotated(deadline, is_previous)
                         return None
                     if outcome == "more":
@@ -89,23 +92,25 @@ class LogReader:
                 else:
                     self.trouble = f"container {self._source.container} is {state}"
                     if state in ("gone", "waiting"):
-                        return self._missing()
+                        return self.missing
             except ApiProblem as problem:
                 self.trouble = str(problem)
                 failures += problem.status < 500
-                if problem.status in (403, 404) or failures == _PATIENCE_READS:
-                    return self._missing()
+                if problem.status == 403 or problem.is_missing or failures == _PATIENCE_READS:
+                    return self.missing
             except CreError as problem:
                 self.trouble = str(problem)
             except stream_errors() as problem:
                 self.trouble = f"the stream broke: {problem}"
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                return self._missing()
+                return self.missing
             time.sleep(min(pause_s, left_s))
             pause_s = min(pause_s * 2, self._timing.longest_pause_s)
 
-    def _missing(self) -> str:
+    @property
+    def missing(self) -> str:
+        """Return the code of a log that was not read to its end."""
         return "log-incomplete" if self._spool.size_bytes else "log-unavailable"
 
     def _state(self) -> tuple[ContainerPhase, bool]:

@@ -36,6 +36,7 @@ class LogFollower:
         self._spool = LogSpool()
         self._reader = LogReader(client, source, self._spool, self._timing)
         self._problem: Problem | None = None
+        self._is_secured = False
         self._stopped = threading.Event()
         self._ending = threading.Event()  # no stream is to be opened any more
         self._lock = threading.Lock()
@@ -95,9 +96,30 @@ class LogFollower:
             # At most a third: a stream that never ends must leave time for the reads.
             self._thread.join(min(self._timing.drain_s, deadline_s / 3))
         self.stop()
-        code = self._reader.read_rest(deadline)
-        is_complete = code is None
-        if is_complete and self._reader.has_gap:
+        return self._end(self._reader.read_rest(deadline), is_cut=False)
+
+    def secure(self, deadline_s: float) -> None:
+        """Read all up to now, of a container that is being ended, for its log goes with its pod.
+
+        What it writes after that is taken if it can be had, and not missed if not.
+        """
+        if self._stream is None and not self._is_secured:
+            self.stop()
+            deadline = time.monotonic() + deadline_s
+            self._is_secured = self._reader.read_rest(deadline, may_run=True) is None
+
+    def cut(self, deadline_s: float) -> LogStream:
+        """Return the log up to now, of a container that is about to be ended; it may run or not."""
+        if self._stream is not None:
+            return self._stream
+        self.secure(deadline_s)
+        return self._end(None if self._is_secured else self._reader.missing, is_cut=True)
+
+    def _end(self, code: str | None, *, is_cut: bool) -> LogStream:
+        if code is not None and self._is_secured:
+            code, is_cut = None, True
+        is_read = code is None
+        if is_read and self._reader.has_gap:
             code = "log-gap"
         self._problem = self._told(code) if code else None
         self._stream = LogStream(
@@ -109,7 +131,8 @@ class LogFollower:
             attempt=self.source.attempt,
             restart_count=self.source.restart_count,
             role=self.source.role,
-            is_complete=is_complete,
+            is_complete=is_read and not is_cut,
+            is_cut=is_read and is_cut,
             has_gap=self._reader.has_gap,
         )
         self.close()
@@ -143,7 +166,7 @@ class LogFollower:
                 self._reader.trouble = ""
             except CreError as problem:
                 self._reader.trouble = str(problem)
-                if isinstance(problem, ApiProblem) and problem.status == 404:
+                if isinstance(problem, ApiProblem) and problem.is_missing:
                     return  # the pod is gone, and its log with it
             except stream_errors() as problem:
                 self._reader.trouble = f"the stream broke: {problem}"

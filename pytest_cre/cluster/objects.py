@@ -12,6 +12,9 @@ from pytest_cre.errors import UsageProblem
 Object = Mapping[str, Any]  # a Kubernetes object as JSON
 
 
+EVERY_CLUSTER = ("", "batch", "coordination.k8s.io")  # API groups that are never missing
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceKind:
     """A kind of object and where the API serves it."""
@@ -54,6 +57,7 @@ POD = _core("pods", "Pod")
 SERVICE = _core("services", "Service")
 CONFIG_MAP = _core("configmaps", "ConfigMap")
 EVENT = _core("events", "Event")
+PERSISTENT_VOLUME_CLAIM = _core("persistentvolumeclaims", "PersistentVolumeClaim")
 LEASE = ResourceKind(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 JOB = ResourceKind(group="batch", version="v1", plural="jobs", kind="Job")
 JOB_SET = ResourceKind(group="jobset.x-k8s.io", version="v1alpha2", plural="jobsets", kind="JobSet")
@@ -80,6 +84,9 @@ RESOURCE_CLAIM_TEMPLATE = ResourceKind(
     plural="resourceclaimtemplates",
     kind="ResourceClaimTemplate",
 )
+RESOURCE_CLAIM = ResourceKind(
+    group="resource.k8s.io", version="v1", plural="resourceclaims", kind="ResourceClaim"
+)
 RESOURCE_SLICE = ResourceKind(
     group="resource.k8s.io",
     version="v1",
@@ -92,6 +99,7 @@ KINDS = (
     POD,
     SERVICE,
     CONFIG_MAP,
+    PERSISTENT_VOLUME_CLAIM,
     EVENT,
     LEASE,
     JOB,
@@ -101,6 +109,7 @@ KINDS = (
     TRAINING_RUNTIME,
     COMPUTE_DOMAIN,
     RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_CLAIM,
     RESOURCE_SLICE,
 )
 _BY_NAME = {(each.api_version, each.kind): each for each in KINDS}

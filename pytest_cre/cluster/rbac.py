@@ -5,16 +5,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pytest_cre.cluster.exchange import ApiProblem
-from pytest_cre.cluster.objects import KINDS, ResourceKind
+from pytest_cre.cluster.objects import EVERY_CLUSTER, KINDS, ResourceKind
 
 if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
 
 NAME = "pytest-cre"
-EVERY_CLUSTER = ("", "batch", "coordination.k8s.io")  # API groups that are never missing
 _THREADS = 8
 
 Rule = Mapping[str, Sequence[str]]
+_SELDOM = ("persistentvolumeclaims",)  # missed only by those who use it
 
 # In the namespace of the run. `list` and `delete` are what clean-up finds and removes by label.
 # Where the cluster does not serve an operator's kinds, the rules on them allow nothing.
@@ -45,6 +45,12 @@ NAMESPACED_RULES: tuple[Rule, ...] = (
         "resources": ("configmaps", "services"),
         "verbs": ("create", "delete", "get", "list"),
     },
+    # Where checkpoints have a volume of their own.
+    {
+        "apiGroups": ("",),
+        "resources": ("persistentvolumeclaims",),
+        "verbs": ("create", "delete", "get", "list"),
+    },
     {"apiGroups": ("",), "resources": ("pods",), "verbs": ("delete", "get", "list", "watch")},
     {"apiGroups": ("",), "resources": ("pods/log",), "verbs": ("get",)},
     {"apiGroups": ("",), "resources": ("events",), "verbs": ("list", "watch")},
@@ -55,9 +61,12 @@ NAMESPACED_RULES: tuple[Rule, ...] = (
     },
 )
 
-# Nodes are only read.
+# Outside its namespace a run only reads.
 CLUSTER_RULES: tuple[Rule, ...] = (
     {"apiGroups": ("",), "resources": ("nodes",), "verbs": ("list", "watch")},
+    # Pods of other tenants hold GPUs, and those of DRA drivers by claims.
+    {"apiGroups": ("",), "resources": ("pods",), "verbs": ("list",)},
+    {"apiGroups": ("resource.k8s.io",), "resources": ("resourceclaims",), "verbs": ("list",)},
     # Where no node carries a product label, DRA drivers say which GPUs there are.
     {"apiGroups": ("resource.k8s.io",), "resources": ("resourceslices",), "verbs": ("list",)},
 )
@@ -70,17 +79,21 @@ def missing_rights(client: "Client") -> tuple[str, ...]:
     that to renew the lease after ten seconds. Empty where it does not answer such questions.
     """
     needed = [
-        (verb, resource, _kind(group, resource))
-        for rule in (*NAMESPACED_RULES, *CLUSTER_RULES)
+        (verb, resource, _kind(group, resource), rules is CLUSTER_RULES)
+        for rules in (NAMESPACED_RULES, CLUSTER_RULES)
+        for rule in rules
         for group in rule["apiGroups"]
         if group in EVERY_CLUSTER
         for resource in rule["resources"]
+        if resource not in _SELDOM
         for verb in rule["verbs"]
     ]
 
-    def is_allowed(each: tuple[str, str, ResourceKind]) -> bool:
-        verb, resource, kind = each
-        return client.can_i(verb, kind, subresource=resource.partition("/")[2])
+    def is_allowed(each: tuple[str, str, ResourceKind, bool]) -> bool:
+        verb, resource, kind, is_everywhere = each
+        return client.can_i(
+            verb, kind, subresource=resource.partition("/")[2], all_namespaces=is_everywhere
+        )
 
     try:
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="cre-rights") as pool:
@@ -88,7 +101,12 @@ def missing_rights(client: "Client") -> tuple[str, ...]:
     except ApiProblem:
         return ()
     refused = [each for each, allowed in zip(needed, answers, strict=True) if not allowed]
-    return tuple(sorted(f"{verb} {resource}" for verb, resource, _ in refused))
+    return tuple(sorted(_right_words(*each) for each in refused))
+
+
+def _right_words(verb: str, resource: str, kind: ResourceKind, is_everywhere: bool) -> str:
+    where = " of all namespaces" if is_everywhere and kind.is_namespaced else ""
+    return f"{verb} {resource}{where}"
 
 
 def _kind(group: str, resource: str) -> ResourceKind:

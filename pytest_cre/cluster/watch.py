@@ -62,6 +62,7 @@ class Watcher:
         self._gone: dict[str, dict[str, Any]] = {}
         self._generation = 0
         self._problem: ClusterProblem | None = None
+        self._refused_s: float | None = None  # since when, without a watch in between
         self._is_synced = False
         self._stopped = threading.Event()
         self._response: BaseHTTPResponse | None = None
@@ -106,6 +107,12 @@ class Watcher:
         """Return why the latest try to list failed; None when it did not."""
         with self._changed:
             return self._problem
+
+    @property
+    def refused_for_s(self) -> float:
+        """Return for how long the server has refused, as opposed to not answering."""
+        with self._changed:
+            return 0.0 if self._refused_s is None else time.monotonic() - self._refused_s
 
     def snapshot(self) -> tuple[dict[str, Any], ...]:
         """Return the objects that exist, sorted by name."""
@@ -164,6 +171,7 @@ class Watcher:
             ) as response:
                 with self._changed:
                     self._response = response
+                    self._refused_s = None
                 if not self._stopped.is_set():
                     self._read(response)
         except ApiProblem as problem:
@@ -235,6 +243,8 @@ class Watcher:
             known = problem if isinstance(problem, ClusterProblem) else ClusterProblem(str(problem))
             is_news = str(self._problem) != str(known)
             self._problem = known
+            if isinstance(known, ApiProblem) and self._refused_s is None:
+                self._refused_s = time.monotonic()
             if is_news:
                 self._bump()
         if is_news:

@@ -35,6 +35,8 @@ CONTROLLERS = (
     "job-controller",
     "namespace-controller",
     "node-lifecycle-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolumeclaim-protection-controller",
     "pod-garbage-collector-controller",
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",

@@ -103,6 +103,15 @@ SERVICE = Kind(
 CONFIG_MAP = Kind(
     group="", version="v1", kind="ConfigMap", plural="configmaps", short_names=("cm",)
 )
+PERSISTENT_VOLUME_CLAIM = Kind(
+    group="",
+    version="v1",
+    kind="PersistentVolumeClaim",
+    plural="persistentvolumeclaims",
+    short_names=("pvc",),
+    subresources=("status",),
+    returns_deleted=True,
+)
 SECRET = Kind(group="", version="v1", kind="Secret", plural="secrets")
 SERVICE_ACCOUNT = Kind(
     group="",
@@ -182,6 +191,7 @@ KINDS: tuple[Kind, ...] = (
     LEASE,
     NAMESPACE,
     NODE,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     SECRET,
     SERVICE,

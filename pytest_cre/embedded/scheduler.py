@@ -1,7 +1,7 @@
 """Assigns pods to nodes that have room for them; the same cluster gives the same choice."""
 
 from pytest_cre.embedded.events import EventRecorder
-from pytest_cre.embedded.kinds import NODE, POD, Json, Kind
+from pytest_cre.embedded.kinds import NODE, PERSISTENT_VOLUME_CLAIM, POD, Json, Kind
 from pytest_cre.embedded.placement import Places
 from pytest_cre.embedded.podactions import bind_pod
 from pytest_cre.embedded.podstate import is_pod_finished, with_condition
@@ -32,6 +32,7 @@ class Scheduler:
         store = self._registry.store
         store.subscribe(POD, self._pod_changed)
         store.subscribe(NODE, self._node_changed)
+        store.subscribe(PERSISTENT_VOLUME_CLAIM, lambda _: self._retry_all())
         for record in store.records(POD):
             self._places.account(record, gone=False)
             if _is_pending(record.obj):
@@ -43,6 +44,11 @@ class Scheduler:
         if record is None or not _is_pending(record.obj):
             self._refused.pop(key, None)
             return None
+        if claim := self._missing_claim(record):
+            nodes = len(list(self._registry.store.records(NODE)))
+            words = f'persistentvolumeclaim "{claim}" not found. not found'
+            self._refuse(record, f"0/{nodes} nodes are available: {words}")
+            return None
         placement = self._places.choose(record)
         node_name = placement.node_name
         if node_name is not None:
@@ -53,6 +59,16 @@ class Scheduler:
         else:
             self._refuse(record, placement.problem)
         return None
+
+    def _missing_claim(self, record: Record) -> str:
+        """Give the first claim that a pod mounts and that does not exist."""
+        for volume in record.obj["spec"].get("volumes") or ():
+            source: Json | None = volume.get("persistentVolumeClaim")
+            name: str = source.get("claimName", "") if source else ""
+            place = (record.key[0], name)
+            if name and self._registry.store.get(PERSISTENT_VOLUME_CLAIM, place) is None:
+                return name
+        return ""
 
     def _refuse(self, record: Record, problem: str) -> None:
         self._refused[record.key] = None

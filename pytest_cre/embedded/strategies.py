@@ -13,6 +13,7 @@ from pytest_cre.embedded.kinds import (
     LEASE,
     NAMESPACE,
     NODE,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     SECRET,
     SERVICE,
@@ -171,6 +172,39 @@ def _config_map_causes(config_map: Json) -> list[Cause]:
     return causes
 
 
+def _prepare_claim(claim: Json, _now: str) -> None:
+    """Give a claim a volume at once: there are only simulated disks to wait for."""
+    spec = claim.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    spec.setdefault("volumeName", f"pvc-{claim['metadata']['uid']}")
+    claim["status"] = {
+        "phase": "Bound",
+        "accessModes": list(spec.get("accessModes") or []),
+        "capacity": dict((spec.get("resources") or {}).get("requests") or {}),
+    }
+
+
+def _claim_causes(claim: Json) -> list[Cause]:
+    spec = claim["spec"]
+    causes = []
+    if not spec.get("accessModes"):
+        causes.append(required("spec.accessModes", "at least 1 access mode is required"))
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        causes.append(required("spec.resources[storage]"))
+    return causes
+
+
+def _claim_update_causes(new: Json, old: Json) -> list[Cause]:
+    kept = ({**each.get("spec", {}), "resources": None} for each in (new, old))
+    if len({repr(sorted(spec.items())) for spec in kept}) == 1:
+        return []
+    text = (
+        "spec is immutable after creation except resources.requests and "
+        "volumeAttributesClassName for bound claims"
+    )
+    return [forbidden_value("spec", text)]
+
+
 def _lease_causes(lease: Json) -> list[Cause]:
     duration_s = (lease.get("spec") or {}).get("leaseDurationSeconds")
     if duration_s is None or duration_s > 0:
@@ -215,6 +249,11 @@ _STRATEGIES: dict[Kind, Strategy] = {
     CONFIG_MAP: Strategy(
         create_causes=_config_map_causes,
         update_causes=lambda new, old: _immutable_causes(new, old) + _config_map_causes(new),
+    ),
+    PERSISTENT_VOLUME_CLAIM: Strategy(
+        prepare_create=_prepare_claim,
+        create_causes=_claim_causes,
+        update_causes=_claim_update_causes,
     ),
     EVENT: Strategy(create_causes=_event_causes),
     LEASE: Strategy(

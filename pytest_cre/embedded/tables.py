@@ -14,6 +14,7 @@ from pytest_cre.embedded.kinds import (
     LEASE,
     NAMESPACE,
     NODE,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     SECRET,
     SERVICE,
@@ -181,6 +182,22 @@ def _secret_cells(obj: Json, now: datetime) -> Cells:
     return [_name(obj), obj.get("type", ""), len(obj.get("data") or {}), _age(obj, now)]
 
 
+def _claim_cells(obj: Json, now: datetime) -> Cells:
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    modes = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX"}
+    return [
+        _name(obj),
+        status.get("phase", ""),
+        spec.get("volumeName", ""),
+        (status.get("capacity") or {}).get("storage", ""),
+        ",".join(modes.get(mode, mode) for mode in status.get("accessModes") or []),
+        spec.get("storageClassName", ""),
+        spec.get("volumeAttributesClassName") or "<unset>",
+        _age(obj, now),
+        spec.get("volumeMode", ""),
+    ]
+
+
 def _service_account_cells(obj: Json, now: datetime) -> Cells:
     return [_name(obj), _age(obj, now)]
 
@@ -266,6 +283,13 @@ _TABLES: dict[Kind, _Table] = {
         cells=_event_cells,
     ),
     CONFIG_MAP: _Table(columns=("Name", "Data", "Age"), cells=_config_map_cells),
+    PERSISTENT_VOLUME_CLAIM: _Table(
+        columns=(
+            *("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass"),
+            *("VolumeAttributesClass", "Age", "+VolumeMode"),
+        ),
+        cells=_claim_cells,
+    ),
     SECRET: _Table(columns=("Name", "Type", "Data", "Age"), cells=_secret_cells),
     SERVICE_ACCOUNT: _Table(columns=("Name", "Age"), cells=_service_account_cells),
     NAMESPACE: _Table(columns=("Name", "Status", "Age"), cells=_namespace_cells),

@@ -64,7 +64,8 @@ class Problem:
 
     Codes: log-gap, log-unavailable, log-incomplete, pod-evicted, pod-deleted, node-unreachable,
     unschedulable, image-pull, config-error, start-timeout, run-timeout, interrupted, vanished,
-    job-failed, pod-failed, api-error, hardware-failed, node-changed, health-unknown.
+    stalled, job-failed, pod-failed, api-error, hardware-failed, node-changed, health-unknown,
+    not-restarted, not-retried, not-applicable.
     """
 
     code: str
@@ -98,6 +99,7 @@ class LogStream:
     """The log of one container instance, with the kubelet's timestamp before each line.
 
     `is_complete` is True only when the container had terminated and a final read was merged.
+    `is_cut`: the run ended the container itself, and had read everything up to that moment.
     """
 
     pod: str
@@ -109,7 +111,13 @@ class LogStream:
     restart_count: int = 0
     role: PodRole = "rank"
     is_complete: bool = False
+    is_cut: bool = False
     has_gap: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether nothing is missing that the container wrote while it was to run."""
+        return (self.is_complete or self.is_cut) and not self.has_gap
 
     @property
     def is_context(self) -> bool:
@@ -133,6 +141,20 @@ class JobFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """A life of a workload that ended early, after which it was created again.
+
+    `step` is the newest checkpoint that its logs prove. Pods and logs up to the attempt number
+    `last_attempt` are of this life or of those before it.
+    """
+
+    job: JobFacts
+    problems: tuple[Problem, ...]  # why it ended
+    step: int
+    last_attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedOverride:
     """An override whose conditions held. `changes` names what it changed, values left out."""
 
@@ -148,7 +170,11 @@ class AppliedOverride:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEvidence:
-    """Everything seen of one group of nodes in one attempt."""
+    """Everything seen of one group of nodes in one attempt.
+
+    `job` and `problems` are those of the workload's last life, `restarts` tell of those before it;
+    pods, logs and events are of all lives.
+    """
 
     entry: str
     scale: str
@@ -175,11 +201,27 @@ class GroupEvidence:
     run_s: float | None = None  # every pod ran until the Job's terminal condition
     nodes_before: tuple[NodeSnapshot, ...] = ()  # as first seen
     nodes_after: tuple[NodeSnapshot, ...] = ()  # as last seen
+    restarts: tuple[Restart, ...] = ()
+
+    @property
+    def last_pods(self) -> tuple[PodFacts, ...]:
+        """Return the pods of the workload's last life."""
+        before = self.restarts[-1].last_attempt if self.restarts else -1
+        return tuple(pod for pod in self.pods if pod.attempt > before)
 
     @property
     def key(self) -> tuple[str, int]:
         """Return what tells this attempt from the others of its item."""
         return self.group, self.attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuHolder:
+    """A pod that holds GPUs of a node, whoever made it."""
+
+    pod: str  # namespace/name
+    gpus: int
+    run_id: str | None = None  # of the run of ours that made it, this one or another
 
 
 EXCLUSION_REASONS = (
@@ -208,6 +250,22 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisSetup:
+    """What a diagnosis began with; with the groups' outcomes it can be gone through again.
+
+    `domains` is the domain of each node. Of `nvlink_domains` NVLink joins the nodes;
+    `can_switch_nvlink`: they are tested without it as well. `may_run_alone`: the entry runs on one
+    node too. A group that failed is halved down to `min_group_size` nodes.
+    """
+
+    domains: Mapping[str, str]
+    nvlink_domains: tuple[str, ...] = ()
+    can_switch_nvlink: bool = False
+    may_run_alone: bool = True
+    min_group_size: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowEvidence:
     """Everything seen of one item: an entry at one scale."""
 
@@ -219,3 +277,4 @@ class WorkflowEvidence:
     leftovers: tuple[str, ...] = ()  # objects that clean-up could not delete
     kind: str = ""  # workload kind that the groups ran as
     kind_reason: str = ""  # why that one of the kinds that the entry names
+    diagnosis: DiagnosisSetup | None = None  # of an item at scale `diagnose`

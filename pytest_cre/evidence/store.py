@@ -80,6 +80,8 @@ def write_workflow(folder: Path, evidence: WorkflowEvidence) -> None:
                 "excluded": [dataclasses.asdict(each) for each in evidence.excluded],
                 "problems": [dataclasses.asdict(each) for each in evidence.problems],
             }
+            if evidence.diagnosis is not None:
+                facts["diagnosis"] = dataclasses.asdict(evidence.diagnosis)
             write_json(new / WORKFLOW_FILE, facts)
             write_checksums(new, [WORKFLOW_FILE, *(f"{path}/{CHECKSUMS}" for path in paths)])
     except OSError as error:

@@ -11,7 +11,7 @@ from pytest_cre.judge.hardware import hardware_words
 from pytest_cre.judge.judged import expression_problem, is_met, judged_value, margin_of
 from pytest_cre.judge.measured import measurement_finding, wrong_words
 from pytest_cre.judge.missing import MissingLimit
-from pytest_cre.judge.problems import Finding, evidence_finding
+from pytest_cre.judge.problems import Finding, evidence_finding, replay_words
 from pytest_cre.judge.repeats import Repeated
 from pytest_cre.judge.run import worst
 from pytest_cre.judge.transport import group_fabric
@@ -56,8 +56,8 @@ def judge_group(
         else check
         for check in _limit_checks(limits, measurement)
     )
-    if all(limit.is_guard for limit in limits):
-        # A guard can fail a run, but meeting it shows no speed.
+    if not any(limit.demands_speed for limit in limits):
+        # A guard can fail a run, but meeting it shows no speed; nor does staying below a ceiling.
         checks = (*checks, *_bare_checks(measurement, missing))
     reasons = list(finding.reasons)
     if finding.code is not None:
@@ -76,7 +76,9 @@ def judge_group(
         checks=checks,
         reasons=tuple(dict.fromkeys(reasons)),
         warnings=tuple(
-            word for word in (*finding.warnings, *hardware_words(evidence)) if word not in reasons
+            word
+            for word in (*finding.warnings, *hardware_words(evidence), *replay_words(evidence))
+            if word not in reasons
         ),
         figures=figures_of(measurement),
         attempt=evidence.attempt,

@@ -84,6 +84,16 @@ def wrong_words(measurement: Measurement) -> tuple[str, ...]:
     return tuple(words)
 
 
+def has_wrong_values(measurement: Measurement) -> bool:
+    """Return whether the hardware computed wrong values, or failed a test of itself."""
+    bandwidth, gemm, diagnostics = measurement.bandwidth, measurement.gemm, measurement.diagnostics
+    return (
+        (bandwidth is not None and any(map(_table_wrong_words, bandwidth.tables)))
+        or (gemm is not None and any(gpu.wrong for gpu in gemm.gpus))
+        or (diagnostics is not None and bool(diagnostics.failed))
+    )
+
+
 def _table_wrong_words(table: BandwidthTable) -> list[str]:
     words = []
     rows = [row for row in table.rows if any(_wrong_counts(row))]

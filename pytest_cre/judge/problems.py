@@ -1,9 +1,10 @@
 """What the evidence of a group says before any number is looked at."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from signal import Signals
 
+from pytest_cre.evidence.blame import failed_pods
 from pytest_cre.evidence.model import GroupEvidence, PodFacts, Problem
 from pytest_cre.judge.verdict import Code
 
@@ -15,9 +16,11 @@ LOST = frozenset(
 )
 NEVER_RAN = ("unschedulable", "image-pull", "config-error", "start-timeout")
 FAILED = ("run-timeout", "stalled", "job-failed", "pod-failed")
+NOT_RESTARTED = "not-restarted"
 LOG = frozenset({"log-gap", "log-incomplete", "log-unavailable"})
 LAST_LINE_SHOWN = 160
-_KNOWN = {"api-error", "hardware-failed", *LOST, *NEVER_RAN, *FAILED, *LOG}
+NOT_REPLAYED = "NotReplayed"  # reason of an Event that simulated nodes write
+_KNOWN = {"api-error", "hardware-failed", NOT_RESTARTED, *LOST, *NEVER_RAN, *FAILED, *LOG}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +40,19 @@ def evidence_finding(evidence: GroupEvidence) -> Finding:
     of an unknown kind are inconclusive, for they explain whatever failed after them; a workload
     that never started is unmet, or inconclusive when a part of it ran; a failed or timed-out
     workload is a fail, however much of its log is missing; a Job without an end and a log that is
-    not whole are inconclusive. Problems of an earlier try of a Job that succeeded are warnings.
+    not whole are inconclusive. Problems of an earlier try of a Job that succeeded are warnings, and
+    so is each restart from a checkpoint, however it went on.
     """
+    finding = _last_life_finding(evidence)
+    warnings = (*_restart_words(evidence), *finding.warnings)
+    reasons = finding.reasons
+    if finding.code is not None:
+        not_restarted = _words(each for each in evidence.problems if each.code == NOT_RESTARTED)
+        reasons = (*reasons, *(word for word in not_restarted if word not in reasons))
+    return replace(finding, reasons=reasons, warnings=warnings)
+
+
+def _last_life_finding(evidence: GroupEvidence) -> Finding:
     problems = evidence.problems
     has_succeeded = evidence.job is not None and evidence.job.terminal == "succeeded"
     of = {code: [each for each in problems if each.code == code] for code in _KNOWN}
@@ -81,20 +95,16 @@ def pod_words(pod: PodFacts) -> str:
     )
 
 
-def failed_pods(evidence: GroupEvidence) -> list[PodFacts]:
-    """Return the pods that failed, the likely cause first: the one blamed, else the first to fail."""
-    found = [pod for pod in evidence.pods if pod.exit_code or pod.phase == "Failed"]
+def replay_words(evidence: GroupEvidence) -> tuple[str, ...]:
+    """Return that figures are generated where a scenario has recordings, but none for the group."""
+    told = (each for each in evidence.events if each.get("reason") == NOT_REPLAYED)
+    return tuple(dict.fromkeys(each.get("message", "") for each in told))
+
+
+def suspects(evidence: GroupEvidence) -> list[PodFacts]:
+    """Return the pods that failed, the likely cause first: the one blamed while it ran, if any."""
     blamed = {each.pod for each in evidence.problems if each.code in FAILED}
-    return sorted(found, key=lambda pod: (pod.name not in blamed, *_order(pod)))
-
-
-def _order(pod: PodFacts) -> tuple[float, float, str]:
-    late = float("inf")
-    return (
-        late if pod.finished_ns is None else pod.finished_ns,
-        late if pod.completion_index is None else pod.completion_index,
-        pod.name,
-    )
+    return failed_pods(evidence.last_pods, blamed=blamed)
 
 
 def _signal(exit_code: int) -> str:
@@ -126,11 +136,11 @@ def _words(problems: Iterable[Problem]) -> tuple[str, ...]:
 
 def _failure_words(evidence: GroupEvidence, problems: Sequence[Problem]) -> tuple[str, ...]:
     """Return why the workload failed: deadline, then the first failed pod, then the Job's words."""
-    pods = failed_pods(evidence)
+    pods = suspects(evidence)
     told = {pod.name for pod in pods}
     words = list(_words(each for each in problems if each.code in ("run-timeout", "stalled")))
     if pods:
-        more = f"; {len(pods)} of {len(evidence.pods)} pods failed" if len(pods) > 1 else ""
+        more = f"; {len(pods)} of {len(evidence.last_pods)} pods failed" if len(pods) > 1 else ""
         words.append(pod_words(pods[0]) + more)
     words += _words(each for each in problems if each.code == "pod-failed" and each.pod not in told)
     job = evidence.job
@@ -149,7 +159,7 @@ def _log_words(evidence: GroupEvidence) -> tuple[str, ...]:
     told = {each.pod for each in reported}
     logs = [log for log in evidence.logs if not log.is_context]
     for log in logs:
-        if log.pod in told or (log.is_complete and not log.has_gap):
+        if log.pod in told or log.is_whole:
             continue
         words.append(
             f"the log of pod {log.pod} " + ("has a gap" if log.has_gap else "is not whole")
@@ -159,10 +169,21 @@ def _log_words(evidence: GroupEvidence) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
+def _restart_words(evidence: GroupEvidence) -> tuple[str, ...]:
+    """Return each restart from a checkpoint, with why the life of the workload before it ended."""
+    total = len(evidence.restarts)
+    return tuple(
+        f"restarted from the checkpoint of step {each.step} (restart {index} of {total}) after: "
+        + "; ".join(_words(each.problems))
+        for index, each in enumerate(evidence.restarts, start=1)
+    )
+
+
 def _retry_words(evidence: GroupEvidence) -> tuple[str, ...]:
     words = []
-    retried = [pod for pod in evidence.pods if pod.attempt > 0 or pod.restart_count > 0]
-    failed = failed_pods(evidence)
+    first = evidence.restarts[-1].last_attempt + 1 if evidence.restarts else 0
+    retried = [pod for pod in evidence.last_pods if pod.attempt > first or pod.restart_count > 0]
+    failed = suspects(evidence)
     if failed:
         words.append(f"the Job succeeded after a failure: {pod_words(failed[0])}")
     elif retried:

@@ -16,6 +16,8 @@ _CODES_OF_PROBLEMS: dict[str, Code] = {
     "run-timeout": "fail",
     "job-failed": "fail",
     "pod-failed": "fail",
+    "not-retried": "unmet",
+    "not-applicable": "not-applicable",
 }
 
 
@@ -36,9 +38,28 @@ def judge_item(evidence: WorkflowEvidence, groups: Sequence[GroupVerdict]) -> It
     """Return the item's verdict: the worst of its groups and of its own problems.
 
     Objects that clean-up could not delete make it an error. No group at all means that nothing
-    was run: unmet. Groups without a verdict are an error, for every planned group must have one.
+    was run: unmet. Groups without a verdict are an error, for every planned group must have one. An
+    attempt that was made again does not count.
     """
-    codes = [group.code for group in groups]
+    codes, reasons = own_findings(evidence, groups)
+    codes += [group.code for group in groups if not group.is_retried]
+    if not codes:
+        codes.append("unmet")
+        reasons.append("no group of nodes was run")
+    return ItemVerdict(
+        entry=evidence.entry,
+        scale=evidence.scale,
+        code=worst(codes),
+        groups=tuple(groups),
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def own_findings(
+    evidence: WorkflowEvidence, groups: Sequence[GroupVerdict]
+) -> tuple[list[Code], list[str]]:
+    """Return what speaks against an item besides the verdicts of its groups, with the reasons."""
+    codes: list[Code] = []
     reasons = []
     if evidence.leftovers:
         codes.append("error")
@@ -50,16 +71,7 @@ def judge_item(evidence: WorkflowEvidence, groups: Sequence[GroupVerdict]) -> It
     if unjudged:
         codes.append("error")
         reasons.append(f"groups without a verdict: {', '.join(unjudged)}")
-    if not codes:
-        codes.append("unmet")
-        reasons.append("no group of nodes was run")
-    return ItemVerdict(
-        entry=evidence.entry,
-        scale=evidence.scale,
-        code=worst(codes),
-        groups=tuple(groups),
-        reasons=tuple(dict.fromkeys(reasons)),
-    )
+    return codes, reasons
 
 
 def _problem_words(problem: Problem) -> str:

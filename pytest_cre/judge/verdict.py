@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pytest_cre.catalog.limit import Limit
+from pytest_cre.plan.diagnose.model import Conclusion
 
 Code = Literal["pass", "fail", "inconclusive", "no-limit", "unmet", "not-applicable", "error"]
 RunResult = Literal["PASSED", "FAILED", "INCOMPLETE", "ERROR"]
@@ -41,7 +42,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupVerdict:
-    """A group's verdict. `reasons` tell in words why it is not a pass; empty for a pass."""
+    """A group's verdict. `reasons` tell in words why it is not a pass; empty for a pass.
+
+    `is_retried`: the attempt told nothing and was made again; the item does not depend on it.
+    """
 
     group: str
     nodes: tuple[str, ...]
@@ -51,6 +55,7 @@ class GroupVerdict:
     warnings: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)  # every measured metric
     attempt: int = 0
+    is_retried: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +67,4 @@ class ItemVerdict:
     code: Code
     groups: tuple[GroupVerdict, ...] = ()
     reasons: tuple[str, ...] = ()
+    diagnosis: Conclusion | None = None  # decides the verdict, where there is one

@@ -196,7 +196,7 @@ def measure_group(
     reasons = set()
     if any(log.has_gap for log in logs):
         reasons.add("log-gap")
-    if any(not log.is_complete for log in logs):
+    if any(not (log.is_complete or log.is_cut) for log in logs):
         reasons.add("log-incomplete")
     if job is None or job.terminal == "none":
         reasons.add("job-unfinished")

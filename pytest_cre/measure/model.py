@@ -145,6 +145,7 @@ class TrainingMeasurement:
     skews_s: Mapping[str, float] = field(default_factory=dict)  # added to the clock of each pod
     reference_step_s: float | None = None  # the step time that the ledger compares with
     gpu_hours: Mapping[str, float] | None = None  # by LEDGER_CATEGORIES
+    durable_step: int = 0  # of the newest checkpoint that is proven; 0 for none
     advice: str | None = None
 
 

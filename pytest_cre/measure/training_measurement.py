@@ -85,5 +85,6 @@ def _training_of(
         skews_s=merged.skews_s,
         reference_step_s=accounted.reference_step_s,
         gpu_hours=accounted.gpu_hours,
+        durable_step=accounted.durable_step,
         advice=advice.line() if advice else None,
     )

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from pytest_cre.catalog.entry import DIAGNOSE
 from pytest_cre.catalog.platform import RACK_LABEL
-from pytest_cre.errors import UnmetNeed
+from pytest_cre.errors import UnmetNeed, UsageProblem
 from pytest_cre.evidence.model import NodeFacts
 from pytest_cre.plan.model import NodeGroup
 from pytest_cre.plan.scales import nodes_per_group_of
@@ -26,9 +27,11 @@ def group_nodes(
 
     Where an exact number leaves a remainder, a last group `group-<n>-overflow` takes the remaining
     nodes and borrows the rest from the end of the last full group, so these two share nodes.
-    Raises `UsageProblem` for an unknown scale and `UnmetNeed` where the nodes cannot form it.
+    Raises `UsageProblem` for an unknown scale and `diagnose`, and `UnmetNeed` where the nodes cannot form it.
     """
     size = nodes_per_group_of(scale, nodes_per_group)
+    if scale == DIAGNOSE:
+        raise UsageProblem("a diagnosis plans its own groups, round by round")
     by_name = sorted(nodes, key=lambda node: node.name)
     if not by_name:
         return ()

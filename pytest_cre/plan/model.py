@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
-from pytest_cre.evidence.model import AppliedOverride, Exclusion, NodeFacts, Problem
+from pytest_cre.evidence.model import (
+    AppliedOverride,
+    DiagnosisSetup,
+    Exclusion,
+    NodeFacts,
+    Problem,
+)
 
 RUN_LABEL = "cre.pytest.org/run"
 ENTRY_LABEL = "cre.pytest.org/entry"
@@ -43,6 +49,7 @@ class GroupPlan:
     platform: str | None = None
     fabrics: tuple[str, ...] = ()  # of which traffic between its nodes must take one; empty: any
     overrides: tuple[AppliedOverride, ...] = ()
+    max_restarts: int = 0  # of the workload from a checkpoint, where it ends early
 
     @property
     def ranks_planned(self) -> int:
@@ -64,3 +71,4 @@ class WorkflowPlan:
     excluded: tuple[Exclusion, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()  # why there is no group to run
+    diagnosis: DiagnosisSetup | None = None  # at scale `diagnose`

@@ -12,6 +12,7 @@ MAX_RUN_ID = 20
 
 _RUN_ID = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _DIGEST_CHARACTERS = 6
+_DIAGNOSIS_GROUP = re.compile(r"[a-z-]+-r([0-9]+)-([0-9]+)")
 
 
 def check_run_id(run_id: str) -> str:
@@ -39,10 +40,19 @@ def job_name(
     """
     identity = "\0".join((entry, scale, group, str(attempt)))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:_DIGEST_CHARACTERS]
-    short_group = group.replace("group-", "g").replace("-overflow", "o")
+    short_group = _short(group)
     room = MAX_NAME - len(pod_suffix) - len(f"cre--{short_group}--{digest}") - MAX_RUN_ID
-    variant = re.sub(r"[^a-z0-9]+", "-", entry.partition("/")[2].lower())[:room].strip("-")
+    whole = re.sub(r"[^a-z0-9]+", "-", entry.partition("/")[2].lower())
+    variant = whole[: max(room, 1)].strip("-")
     return "-".join((owner_name(run_id), variant, short_group, digest))
+
+
+def _short(group: str) -> str:
+    """Return a few characters for a group: `g0`, `g1o`, and `c5-2` for `confirmation-r5-2`."""
+    of_diagnosis = _DIAGNOSIS_GROUP.fullmatch(group)
+    if of_diagnosis is not None:
+        return f"{group[0]}{of_diagnosis[1]}-{of_diagnosis[2]}"
+    return group.replace("group-", "g").replace("-overflow", "o")
 
 
 def run_labels(run_id: str) -> dict[str, str]:

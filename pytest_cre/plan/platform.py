@@ -10,6 +10,7 @@ from pytest_cre.catalog.platform import (
     Platform,
     PlatformHardware,
     platforms_of,
+    told_by,
 )
 from pytest_cre.errors import UsageProblem
 from pytest_cre.evidence.model import NodeFacts
@@ -36,7 +37,8 @@ _NETWORKS: Mapping[str, tuple[str, ...]] = {
 class Ground:
     """What a run stands on: platform, hardware on it, and how pods are fitted to both.
 
-    `platform` is the one that was recognised or named; the settings may be those of the fallback.
+    `platform` is the one that was recognised or named, `told_by` says by what; the settings are
+    those of `settings_of`, which may be the fallback.
     """
 
     platform: str | None
@@ -47,6 +49,8 @@ class Ground:
     has_rack_nvlink: bool
     fitting: Fitting
     warnings: tuple[str, ...] = ()
+    told_by: str = ""
+    settings_of: str | None = None
 
     def placed(self, plan: GroupPlan, nodes: Sequence[NodeFacts]) -> GroupPlan:
         """Return the plan with the fabrics that its nodes and its variables speak for."""
@@ -161,7 +165,17 @@ def ground_of(
             site=site,
         ),
         warnings=warnings,
+        told_by=_told_by(nodes, platforms, was_asked=was_asked),
+        settings_of=taken.name if taken is not None else None,
     )
+
+
+def _told_by(
+    nodes: Sequence[NodeFacts] | None, platforms: Mapping[str, Platform], *, was_asked: bool
+) -> str:
+    if was_asked:
+        return "--cre-platform"
+    return told_by(nodes[0], platforms) if nodes else "no node"
 
 
 def _settings(

@@ -44,6 +44,7 @@ def preview(
     ground = ground_of(platform, architecture, platforms, nodes=known, was_asked=True, site=site)
     members = known if known is not None else _placeholders(_count(nodes), architecture, ground)
     scale = scale or entry.scales[0]
+    entry = entry.at(scale)
     given = {**ground.fitting.option_defaults(entry, scale), **(options or {})}
     plan = plan_workflow(
         entry,

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pytest_cre.errors import UsageProblem
 
-NamedScale = Literal["full-scale", "intra-node", "intra-rack"]
-NAMED_SCALES: tuple[NamedScale, ...] = ("full-scale", "intra-node", "intra-rack")
+NamedScale = Literal["full-scale", "intra-node", "intra-rack", "diagnose"]
+NAMED_SCALES: tuple[NamedScale, ...] = ("full-scale", "intra-node", "intra-rack", "diagnose")
 
 
 def nodes_per_group_of(scale: str, nodes_per_group: int | None = None) -> int | None:
@@ -22,4 +22,4 @@ def nodes_per_group_of(scale: str, nodes_per_group: int | None = None) -> int | 
         raise UsageProblem(
             f"unknown scale {scale!r}; choices: {', '.join(NAMED_SCALES)}, or a number of nodes"
         )
-    return {"full-scale": nodes_per_group, "intra-node": 1, "intra-rack": None}[scale]
+    return {"full-scale": nodes_per_group, "intra-node": 1}.get(scale)

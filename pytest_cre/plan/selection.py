@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from pytest_cre.catalog.architecture import Architecture, architecture_of
 from pytest_cre.errors import UsageProblem
-from pytest_cre.evidence.model import Exclusion, NodeFacts
+from pytest_cre.evidence.model import Exclusion, GpuHolder, NodeFacts
 from pytest_cre.formats.selector import SelectorProblem, parse_selector
 from pytest_cre.plan.model import Selection
 from pytest_cre.plan.taints import DEFAULT_TOLERATIONS, says_cordoned, says_not_ready, untolerated
+from pytest_cre.plan.tenants import busy_words
 from pytest_cre.plan.wording import listed
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -34,12 +36,13 @@ def select_nodes(
     max_nodes: int | None = None,
     gpus_per_node: int | None = None,
     tolerations: Sequence[Mapping[str, str]] = DEFAULT_TOLERATIONS,
+    held: Mapping[str, Sequence[GpuHolder]] = MappingProxyType({}),
 ) -> Selection:
     """Return the GPU nodes to use, sorted by name, and every other GPU node with its reason.
 
     Each node gets the first reason that holds, in this order: unselected (`selector`, then
-    `names`), tainted, cordoned, not-ready, no-gpu, minority-architecture, few-gpus,
-    over-max-nodes. `architecture` settles what otherwise the majority decides; nodes without a
+    `names`), tainted, cordoned, not-ready, no-gpu, minority-architecture, few-gpus, busy,
+    over-max-nodes. `held` are the pods of others that hold GPUs, by node. `architecture` settles what otherwise the majority decides; nodes without a
     product label then count as of that architecture. `gpus_per_node` None asks for what the
     architecture has. Raises `UsageProblem` for a mistake in the arguments, for a cluster without
     GPU nodes and for one that mixes simulated with real ones.
@@ -77,6 +80,7 @@ def select_nodes(
             else None
         ),
     )
+    sieve.drop("busy", lambda node: busy_words(node, held.get(node.name, ())))
     if max_nodes is not None:
         used = {node.name for node in sieve.kept[:max_nodes]}
         sieve.drop(

@@ -2,13 +2,20 @@
 
 from collections.abc import Sequence
 
-from pytest_cre.evidence.model import GroupEvidence, LogStream, WorkflowEvidence
-from pytest_cre.judge.problems import failed_pods
+from pytest_cre.evidence.model import WorkflowEvidence
 from pytest_cre.judge.verdict import Code, GroupVerdict, ItemVerdict
 from pytest_cre.judge.words import nodes_words
+from pytest_cre.report.diagnosis import diagnosis_report
 from pytest_cre.report.model import SIMULATED_NOTE, GroupReport, group_report, title_of
-from pytest_cre.report.table import check_cells, deciding_reason, severity, tabulated, worst_group
-from pytest_cre.report.text import brief, log_excerpt
+from pytest_cre.report.table import (
+    check_cells,
+    deciding_reason,
+    diagnosis_lines,
+    severity,
+    tabulated,
+    worst_group,
+)
+from pytest_cre.report.text import brief
 
 GROUPS_SHOWN = 20
 REASONS_SHOWN = 20
@@ -23,21 +30,24 @@ def failure_text(
 ) -> str:
     """Return the report of an item that failed, is inconclusive or is an error.
 
-    The first line names metric, measured, limit, margin and entry. Then the checks of each group,
+    The first line names metric, measured, limit, margin and entry; of a diagnosis, what is broken,
+    with its tests by stage after it. Then the checks of each group,
     every reason, where the limits come from, where the logs are (`logs_place`, a path), and the
-    begin and end of the log that most likely tells the cause.
+    failure log of the worst group.
     """
-    groups = [group_report(each, None) for each in item.groups]
+    seen = {each.key: each for each in evidence.groups} if evidence else {}
+    groups = [group_report(each, seen.get((each.group, each.attempt))) for each in item.groups]
     worst = worst_group(groups)
     blocks = [
         [first_line(item)],
+        _diagnosis_lines(item),
         _check_lines(groups),
         _reason_lines(item, groups),
         _warning_lines(groups),
         _source_lines(item.groups),
         [f"logs: {brief(logs_place)}"] if logs_place else [],
         [SIMULATED_NOTE] if evidence and any(each.is_simulated for each in evidence.groups) else [],
-        _excerpt_lines(evidence, worst),
+        _log_lines(worst),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -51,8 +61,11 @@ def first_line(item: ItemVerdict) -> str:
     """Return the one line that tells an item's verdict."""
     groups = [group_report(each, None) for each in item.groups]
     worst = worst_group(groups)
-    reason = brief(deciding_reason(item.code, item.reasons, groups))
     where = [title_of(item.entry, item.scale)]
+    if item.diagnosis is not None and item.reasons:
+        where.append(nodes_words(len(item.diagnosis.findings)))
+        return f"{_PREFIXES.get(item.code, '')}{brief(item.reasons[0])} ({', '.join(where)})"
+    reason = brief(deciding_reason(item.code, item.reasons, groups))
     if worst is not None:
         if len(groups) > 1:
             count = len({each.group for each in groups})
@@ -60,6 +73,13 @@ def first_line(item: ItemVerdict) -> str:
         count = len(worst.nodes)
         where.append(f"node {worst.nodes[0]}" if count == 1 else nodes_words(count))
     return f"{_PREFIXES.get(item.code, '')}{reason} ({', '.join(where)})"
+
+
+def _diagnosis_lines(item: ItemVerdict) -> list[str]:
+    if item.diagnosis is None:
+        return []
+    report = diagnosis_report(item.diagnosis, {each.group for each in item.groups})
+    return diagnosis_lines(title_of(item.entry, item.scale), report)
 
 
 def _check_lines(groups: Sequence[GroupReport]) -> list[str]:
@@ -107,34 +127,8 @@ def _source_lines(groups: Sequence[GroupVerdict]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _excerpt_lines(evidence: WorkflowEvidence | None, worst: GroupReport | None) -> list[str]:
-    if evidence is None or worst is None:
+def _log_lines(worst: GroupReport | None) -> list[str]:
+    log = worst.failure_log if worst else None
+    if log is None:
         return []
-    for group in evidence.groups:
-        if (group.group, group.attempt) == (worst.group, worst.attempt):
-            log = causing_log(group)
-            if log is not None:
-                node = f" on node {log.node}" if log.node else ""
-                return [brief(f"log of pod {log.pod}{node}:"), log_excerpt(log.data)]
-    return []
-
-
-def causing_log(evidence: GroupEvidence) -> LogStream | None:
-    """Return the log most likely to tell the cause: that of the first failed pod, else rank 0's."""
-    logs = [log for log in evidence.logs if log.data]
-    for pod in failed_pods(evidence):
-        of_pod = [log for log in logs if log.pod == pod.name]
-        if of_pod:
-            return max(of_pod, key=lambda log: log.restart_count)
-    return min(
-        logs,
-        key=lambda log: (
-            log.is_context,
-            log.completion_index is None,
-            log.completion_index or 0,
-            -log.attempt,
-            -log.restart_count,
-            log.pod,
-        ),
-        default=None,
-    )
+    return [f"{log.title}:", log.text] if log.text else [f"{log.title}: nothing was captured"]

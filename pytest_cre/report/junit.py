@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable
 
+from pytest_cre.judge.diagnose import finding_words
+from pytest_cre.report.diagnosis import STATE_CODES
 from pytest_cre.report.model import (
     SIMULATED_NOTE,
     CheckReport,
@@ -44,13 +46,38 @@ def case_properties(item: ItemReport) -> Properties:
     if worst is not None and len(item.groups) > 1:
         found.append(("cre.group", worst.group))
         for group in item.groups:
-            found.append((f"cre.group.{name_from(group.title)}.verdict", group.code))
+            name = f"cre.group.{name_from(group.title)}"
+            found.append((f"{name}.verdict", group.code))
+            found.append((f"{name}.retried", group.is_retried or None))
+            if group.is_retried:
+                found.append((f"{name}.reason", (*group.reasons, group.code)[0]))
             for check in group.checks:
                 found += _check_properties(check, f".{name_from(group.title)}")
+    found += _diagnosis_properties(item)
     for name, figure in item.recorded.items():
         found += _figure_properties(f"cre.recorded.{name_from(name)}", figure)
     found += [(f"cre.option.{name_from(name)}", value) for name, value in item.options.items()]
     return _texts(found)
+
+
+def _diagnosis_properties(item: ItemReport) -> list[tuple[str, object]]:
+    if item.diagnosis is None:
+        return []
+    report = item.diagnosis
+    found: list[tuple[str, object]] = [
+        ("cre.diagnosis.rounds", report.rounds),
+        ("cre.diagnosis.tests", len(report.tests)),
+        *((f"cre.diagnosis.{state}", report.count(state)) for state in STATE_CODES),
+    ]
+    found += [
+        (f"cre.diagnosis.node.{name_from(each.node)}", finding_words(each))
+        for each in report.nodes
+        if each.state != "healthy"
+    ]
+    for failure in report.failed_nodes:
+        name = f"cre.failed_node.{name_from(failure.node)}.{name_from(failure.reason)}"
+        found.append((name, failure.message))
+    return found
 
 
 def suite_properties(report: RunReport) -> Properties:
@@ -65,6 +92,7 @@ def suite_properties(report: RunReport) -> Properties:
         ("cre.server.version", report.cluster.server_version),
         ("cre.namespace", report.cluster.namespace),
         ("cre.architecture", report.architecture),
+        *_platform_properties(report),
         ("cre.nodes", len(report.nodes)),
         ("cre.planned", len(report.planned)),
         ("cre.not_run", len(report.not_run)),
@@ -77,7 +105,18 @@ def suite_properties(report: RunReport) -> Properties:
         (f"cre.excluded.{name_from(each.node)}", f"{each.reason}: {each.message}")
         for each in report.excluded
     ]
+    found += [(f"cre.warning.{index}", word) for index, word in enumerate(report.warnings)]
     return _texts(found)
+
+
+def _platform_properties(report: RunReport) -> list[tuple[str, object]]:
+    if report.platform is None:
+        return []
+    return [
+        ("cre.platform", report.platform.name),
+        ("cre.platform.told_by", report.platform.told_by),
+        ("cre.platform.settings", report.platform.settings),
+    ]
 
 
 def check_values(check: CheckReport) -> list[tuple[str, object]]:
@@ -99,6 +138,7 @@ def check_values(check: CheckReport) -> list[tuple[str, object]]:
 def _group_properties(group: GroupReport) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = [
         ("cre.attempt", group.attempt),
+        ("cre.restarts", group.restarts),
         ("cre.queue_s", group.queue_s),
         ("cre.start_s", group.start_s),
         ("cre.run_s", group.run_s),
@@ -108,6 +148,11 @@ def _group_properties(group: GroupReport) -> list[tuple[str, object]]:
     for each in group.failed_nodes:
         name = f"cre.failed_node.{name_from(each.node)}.{name_from(each.reason)}"
         found.append((name, each.message))
+    if group.failure_log is not None:
+        log = group.failure_log
+        values = (("pod", log.pod), ("node", log.node), ("exit_code", log.exit_code))
+        found += [(f"cre.failure_log.{name}", value) for name, value in values]
+        found.append(("cre.failure_log.reason", log.reason or None))
     for name, figure in group.figures.items():
         found += _figure_properties(f"cre.figure.{name_from(name)}", figure)
     return found

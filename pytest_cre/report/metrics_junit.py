@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from pytest_cre.judge.diagnose import finding_words
 from pytest_cre.judge.verdict import Code
+from pytest_cre.report.diagnosis import STATE_CODES
+from pytest_cre.report.failurelog import FailureLog
 from pytest_cre.report.junit import check_values, suite_properties, value_text
 from pytest_cre.report.model import (
     SIMULATED_NOTE,
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 RUN_SUITE = "certification"
 COUNTS = ("tests", "failures", "errors", "skipped")
+_RETRIED: Code = "unmet"  # skipped, for a reader of the file: another attempt counts
 TEXT_BYTES = 64 * 1024  # of one case; libxml2 refuses text above 10,000,000 bytes
 
 
@@ -61,13 +65,18 @@ def _item_cases(item: ItemReport, *, is_shared: bool) -> "list[TestCase]":
             message = _message(check, group)
             # Readers sum the times of cases, so a group's time stands at its first one only.
             elapsed_s = group.run_s if index == 0 else None
-            found.append(_case(name, classname, elapsed_s, text, check.code, message))
+            log = group.failure_log if index == 0 else None  # once is enough of 32 KiB
+            code = _RETRIED if group.is_retried else check.code
+            found.append(_case(name, classname, elapsed_s, text, code, message, log))
         if not group.checks:
             text = _case_text(item, group, [], group.figures)
-            message = brief((*group.reasons, group.code)[0])
+            message = _message(None, group)
             name = f"verdict {group.title}{suffix}"
-            found.append(_case(name, classname, group.run_s, text, group.code, message))
-    told = [group.code for group in item.groups]
+            log = group.failure_log
+            code = _RETRIED if group.is_retried else group.code
+            found.append(_case(name, classname, group.run_s, text, code, message, log))
+    found += _node_cases(item, classname, suffix)
+    told = [group.code for group in item.groups if not group.is_retried]
     if item.code not in told:
         message = brief(item_reason(item))
         text = _case_text(item, None, [], {})
@@ -80,10 +89,25 @@ def _item_cases(item: ItemReport, *, is_shared: bool) -> "list[TestCase]":
     return found
 
 
-def _message(check: CheckReport, group: GroupReport) -> str:
+def _node_cases(item: ItemReport, classname: str, suffix: str) -> "list[TestCase]":
+    """Return one case for each node of a diagnosis."""
+    found = []
+    for each in item.diagnosis.nodes if item.diagnosis else ():
+        code = STATE_CODES[each.state]
+        if code == "pass" and item.code == "no-limit":
+            code = item.code  # it passed tests that nothing judged
+        words = finding_words(each) if each.state != "healthy" else each.state
+        found.append(_case(f"node {each.node}{suffix}", classname, None, words, code, words))
+    return found
+
+
+def _message(check: CheckReport | None, group: GroupReport) -> str:
     """Return why a check is not a pass: the reason of its metric, else the group's first one."""
-    of_metric = [each for each in group.reasons if each.startswith(f"{check.metric} ")]
-    return brief((*of_metric, *group.reasons, check.code)[0])
+    metric = check.metric if check is not None else ""
+    of_metric = [each for each in group.reasons if metric and each.startswith(f"{metric} ")]
+    code = check.code if check is not None else group.code
+    was_retried = "lost and made again: " if group.is_retried else ""
+    return brief(was_retried + (*of_metric, *group.reasons, code)[0])
 
 
 def _case_text(
@@ -108,6 +132,7 @@ def _case_text(
     if group is not None:
         facts += [("group", group.group), ("attempt", group.attempt), ("nodes", len(group.nodes))]
         facts += [("node", node) for node in group.nodes]
+        facts += [("restarts", group.restarts), ("retried", group.is_retried)]
         facts += [("queue_s", group.queue_s), ("start_s", group.start_s), ("run_s", group.run_s)]
         lines = [*group.reasons, *(f"warning: {warning}" for warning in group.warnings)]
     numbers = [f"{name}={value_text(value)}" for name, value in facts if value is not None]
@@ -142,12 +167,24 @@ def _run_cases(report: RunReport) -> "list[TestCase]":
 
 
 def _case(
-    name: str, classname: str, elapsed_s: float | None, text: str, code: Code, message: str
+    name: str,
+    classname: str,
+    elapsed_s: float | None,
+    text: str,
+    code: Code,
+    message: str,
+    log: FailureLog | None = None,
 ) -> "TestCase":
     from junit_xml import TestCase
 
     text = clipped(text, head_bytes=TEXT_BYTES // 2, tail_bytes=TEXT_BYTES // 2)
-    case = TestCase(brief(name), classname=brief(classname), elapsed_sec=elapsed_s, stdout=text)
+    case = TestCase(
+        brief(name),
+        classname=brief(classname),
+        elapsed_sec=elapsed_s,
+        stdout=text,
+        stderr=f"{log.title}:\n{log.text}" if log else None,
+    )
     output = f"{message}\n{text}"
     if code in ("fail", "inconclusive"):
         prefix = "INCONCLUSIVE: " if code == "inconclusive" else ""

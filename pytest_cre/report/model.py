@@ -12,10 +12,13 @@ from pytest_cre.judge.figures import figure_unit
 from pytest_cre.judge.nodes import NodeFailure, node_failures
 from pytest_cre.judge.run import run_result
 from pytest_cre.judge.verdict import EXIT_CODES, Check, Code, GroupVerdict, ItemVerdict, RunResult
+from pytest_cre.report.diagnosis import DiagnosisReport, diagnosis_from, diagnosis_report
+from pytest_cre.report.failurelog import FailureLog, failure_log
 
 SCHEMA = "cre.report/1"
 SIMULATED_NOTE = "simulated hardware, not a certification"
 FULL_SCALE = "full-scale"
+FAILED: tuple[Code, ...] = ("fail", "inconclusive", "error")
 DecidedBy = Literal["limits", "evidence", "test"]
 # Every other metric is the better the larger it is.
 USUAL_OPERATORS = dict.fromkeys(
@@ -66,7 +69,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """One group of nodes. Clocks are None where they were not seen."""
+    """One group of nodes. Clocks are None where they were not seen.
+
+    `restarts` are those of its workload from a checkpoint; with `is_retried` the attempt told
+    nothing and was made again, so that the item does not depend on it.
+    """
 
     group: str
     attempt: int
@@ -80,6 +87,9 @@ class GroupReport:
     queue_s: float | None = None
     start_s: float | None = None
     run_s: float | None = None
+    restarts: int = 0
+    is_retried: bool = False
+    failure_log: FailureLog | None = None  # of a group that did not pass, where any pod ran
 
     @property
     def title(self) -> str:
@@ -114,6 +124,8 @@ class ItemReport:
     evidence: str | None = None
     kind: str = ""  # workload kind that it ran as; empty where nothing was planned
     kind_reason: str = ""  # why that one of the kinds that the entry names
+    diagnosis: DiagnosisReport | None = None  # of an item at scale `diagnose`
+    excluded: tuple[Exclusion, ...] = ()  # until the run's report takes them, see `with_result`
 
     @property
     def failed_nodes(self) -> tuple[NodeFailure, ...]:
@@ -121,6 +133,8 @@ class ItemReport:
         found = {
             (each.node, each.reason): each for group in self.groups for each in group.failed_nodes
         }
+        if self.diagnosis is not None:
+            found |= {(each.node, each.reason): each for each in self.diagnosis.failed_nodes}
         return tuple(found[key] for key in sorted(found))
 
     @property
@@ -140,6 +154,9 @@ class ItemReport:
         known["reasons"] = tuple(known["reasons"])
         known["recorded"] = _figures_from(known["recorded"])
         known["groups"] = tuple(_group_from(each) for each in known["groups"])
+        known["excluded"] = tuple(Exclusion(**each) for each in known.get("excluded", ()))
+        diagnosis = known.get("diagnosis")
+        known["diagnosis"] = diagnosis_from(diagnosis) if diagnosis else None
         return cls(**known)
 
 
@@ -153,8 +170,23 @@ class ClusterReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformReport:
+    """The platform of the nodes, and by what it was told: a rule in words, or the option's name.
+
+    `settings`: the platform whose settings were taken, which may be the fallback.
+    """
+
+    name: str
+    told_by: str
+    settings: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """One run. `planned` are the node ids that it promised; `items` are those that ended."""
+    """One run. `planned` are the node ids that it promised; `items` are those that ended.
+
+    `platform` None: no node was looked at.
+    """
 
     run_id: str
     result: RunResult
@@ -169,6 +201,8 @@ class RunReport:
     plugin_version: str = ""
     planned: tuple[str, ...] = ()
     items: tuple[ItemReport, ...] = ()
+    platform: PlatformReport | None = None
+    warnings: tuple[str, ...] = ()  # of the run as a whole
     schema: str = SCHEMA
 
     @classmethod
@@ -179,6 +213,9 @@ class RunReport:
             known.pop(name, None)
         for name in ("nodes", "leftovers", "planned"):
             known[name] = tuple(known[name])
+        platform = known.get("platform")
+        known["platform"] = PlatformReport(**platform) if platform else None
+        known["warnings"] = tuple(known.get("warnings", ()))
         known["cluster"] = ClusterReport(**known["cluster"])
         known["excluded"] = tuple(Exclusion(**each) for each in known["excluded"])
         known["items"] = tuple(ItemReport.from_dict(each) for each in known["items"])
@@ -197,8 +234,11 @@ class RunReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON types."""
         note = SIMULATED_NOTE if self.is_simulated else None
+        told = cast("dict[str, Any]", plain(self))
+        for item in told["items"]:
+            del item["excluded"]  # told by the run
         return {
-            **cast("dict[str, Any]", plain(self)),
+            **told,
             "exit_code": self.exit_code,
             "not_run": list(self.not_run),
             "note": note,
@@ -250,11 +290,28 @@ def item_report(
         evidence=folder,
         kind=evidence.kind if evidence else "",
         kind_reason=evidence.kind_reason if evidence else "",
+        excluded=evidence.excluded if evidence else (),
+        diagnosis=diagnosis_report(verdict.diagnosis, {each.group for each in groups})
+        if verdict.diagnosis
+        else None,
     )
 
 
 def with_result(report: RunReport) -> RunReport:
-    """Return the report with the result that its items, exclusions and leftovers come to."""
+    """Return the report with the result that its items, exclusions and leftovers come to.
+
+    A node that only some items could not use is excluded all the same, with the first of them.
+    """
+    excluded = {each.node: each for each in report.excluded}
+    for item in report.items:
+        for each in item.excluded:
+            words = f"{each.message} (when {item.title} was to run)"
+            excluded.setdefault(each.node, replace(each, message=words))
+    report = replace(
+        report,
+        excluded=tuple(excluded[node] for node in sorted(excluded)),
+        items=tuple(replace(item, excluded=()) for item in report.items),
+    )
     accepted = report.settings.get("accepted_exclusions", ())
     result = run_result(
         report.items,
@@ -285,6 +342,9 @@ def group_report(verdict: GroupVerdict, evidence: GroupEvidence | None) -> Group
         queue_s=evidence.queue_s if evidence else None,
         start_s=evidence.start_s if evidence else None,
         run_s=evidence.run_s if evidence else None,
+        restarts=len(evidence.restarts) if evidence else 0,
+        is_retried=verdict.is_retried,
+        failure_log=failure_log(evidence) if evidence and verdict.code in FAILED else None,
     )
 
 
@@ -327,6 +387,8 @@ def _group_from(given: Mapping[str, Any]) -> GroupReport:
     known["checks"] = tuple(CheckReport(**each) for each in known["checks"])
     known["failed_nodes"] = tuple(NodeFailure(**each) for each in known["failed_nodes"])
     known["figures"] = _figures_from(known["figures"])
+    log = known.get("failure_log")
+    known["failure_log"] = FailureLog(**log) if log else None
     return GroupReport(**known)
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from pytest_cre.judge.verdict import WORST_FIRST, Code
-from pytest_cre.judge.words import number_words
+from pytest_cre.judge.words import nodes_words, number_words
+from pytest_cre.report.diagnosis import STATE_CODES, DiagnosisReport
 from pytest_cre.report.model import CheckReport, GroupReport, ItemReport
 from pytest_cre.report.text import brief, fit
 
@@ -51,6 +52,18 @@ def check_cells(check: CheckReport) -> list[str]:
     ]
 
 
+def diagnosis_lines(title: str, report: DiagnosisReport) -> list[str]:
+    """Return how many nodes of a diagnosis are in which state, and its tests by stage."""
+    headers = ("stage", "tests", "passed", "failed", "without limit", "no result")
+    states = ", ".join(f"{report.count(state)} {state}" for state in STATE_CODES)
+    count = len(report.tests)
+    return [
+        f"{title}: {nodes_words(len(report.nodes))}: {states}",
+        f"{count} tests in {report.rounds} rounds",
+        *tabulated(headers, report.stage_rows(), left=(0,)),
+    ]
+
+
 def margin_words(margin: float) -> str:
     """Return a margin as signed percent, with more decimals only where one would show as zero."""
     percent = margin * 100
@@ -61,9 +74,13 @@ def margin_words(margin: float) -> str:
 
 
 def severity(group: GroupReport) -> tuple[int, float]:
-    """Return what sorts groups by how bad they are: verdict, then smallest margin."""
+    """Return what sorts groups by how bad they are: verdict, then smallest margin.
+
+    An attempt that was made again comes last.
+    """
     margins = [check.margin for check in group.checks if check.margin is not None]
-    return CODE_ORDER[group.code], min(margins, default=0.0)
+    code = len(CODE_ORDER) if group.is_retried else CODE_ORDER[group.code]
+    return code, min(margins, default=0.0)
 
 
 def worst_group(groups: Sequence[GroupReport]) -> GroupReport | None:
@@ -81,6 +98,8 @@ def deciding_reason(code: Code, reasons: Sequence[str], groups: Sequence[GroupRe
 
 def item_reason(item: ItemReport) -> str:
     """Return the one reason that tells an item's verdict; else the begin of what pytest showed."""
+    if item.diagnosis is not None and item.reasons:
+        return item.reasons[0]
     reason = deciding_reason(item.code, item.reasons, item.groups)
     first = next((line for line in item.text.splitlines() if line.strip()), "")
     return first if reason == item.code and first else reason

@@ -7,10 +7,17 @@ from typing import Protocol
 
 from pytest_cre.judge.verdict import WORST_FIRST, Code, RunResult
 from pytest_cre.judge.words import nodes_words, number_words
-from pytest_cre.report.model import SIMULATED_NOTE, GroupReport, ItemReport, RunReport
+from pytest_cre.report.model import (
+    SIMULATED_NOTE,
+    GroupReport,
+    ItemReport,
+    PlatformReport,
+    RunReport,
+)
 from pytest_cre.report.table import (
     WIDTH,
     check_cells,
+    diagnosis_lines,
     item_reason,
     severity,
     tabulated,
@@ -83,9 +90,17 @@ def summary_lines(report: RunReport) -> list[Line]:
     if report.is_simulated:
         lines.append((SIMULATED_NOTE, {"yellow": True, "bold": True}))
     lines += [(line, {}) for line in (*_where_lines(report), *_kind_lines(report.items))]
+    warnings = _wrapped([f"warning: {brief(word)}" for word in report.warnings[:NAMES_SHOWN]])
+    lines += [(line, {"yellow": True}) for line in warnings]
     lines.append(("", {}))
     lines += [(line, {}) for line in _table_lines(report.items)]
     for item in report.items:
+        if item.diagnosis is not None:
+            lines += [
+                ("", {}),
+                *((line, {}) for line in diagnosis_lines(item.title, item.diagnosis)),
+            ]
+            lines.append(("", {}))
         lines += [(line, {}) for line in _item_lines(item)]
     lines += [(line, {"yellow": True}) for line in _untested_lines(report)]
     lines.append((result_line(report), {_COLOURS[report.result]: True, "bold": True}))
@@ -112,7 +127,17 @@ def _where_lines(report: RunReport) -> list[str]:
         nodes_words(len(report.nodes)),
         f"run {report.run_id}",
     ]
-    return [fit(one_line(", ".join(parts)), WIDTH)]
+    lines = [", ".join(parts)]
+    if report.platform is not None:
+        lines.append(_platform_words(report.platform))
+    return [fit(one_line(line), WIDTH) for line in lines]
+
+
+def _platform_words(platform: PlatformReport) -> str:
+    """Return the platform, by what it was told, and whose settings stand in for its own."""
+    taken = platform.settings
+    instead = f", with the settings of {taken}" if taken not in (None, platform.name) else ""
+    return f"platform {platform.name}{instead} (told by {platform.told_by})"
 
 
 def _kind_lines(items: Sequence[ItemReport]) -> list[str]:
@@ -165,15 +190,23 @@ def _item_cells(item: ItemReport) -> list[list[str]]:
 
 
 def _shown_groups(item: ItemReport) -> list[GroupReport]:
-    """Return the groups that did not pass, the worst first; of an item that passed, the tightest."""
-    bad = [group for group in sorted(item.groups, key=severity) if group.code != "pass"]
+    """Return the groups that did not pass, the worst first; of an item that passed, the tightest.
+
+    Attempts that were made again come after them.
+    """
+    groups = sorted(item.groups, key=severity)
+    bad = [group for group in groups if group.code != "pass" and not group.is_retried]
+    retried = [group for group in groups if group.is_retried]
     worst = worst_group(item.groups)
-    return bad[:GROUPS_SHOWN] or ([worst] if worst is not None else [])
+    shown = bad[:GROUPS_SHOWN] or ([worst] if worst is not None else [])
+    return [*shown, *retried[:GROUPS_SHOWN]]
 
 
 def _group_words(item: ItemReport, group: GroupReport) -> str:
     if len(item.groups) == 1:
         return ""
+    if group.is_retried:
+        return f"{group.title}, retried"
     return group.title if group.code != "pass" else f"worst of {len(item.groups)}"
 
 
@@ -182,7 +215,7 @@ def _item_lines(item: ItemReport) -> list[str]:
     lines = []
     if item.code != "pass":
         reasons = list(item.reasons)
-        for group in _shown_groups(item):
+        for group in () if item.diagnosis and reasons else _shown_groups(item):
             name = f"{group.title}: " if len(item.groups) > 1 else ""
             reasons += [f"{name}{reason}" for reason in group.reasons]
         reasons = reasons or [item_reason(item)]

@@ -2,8 +2,9 @@
 
 import re
 
-EXCERPT_HEAD_BYTES = 8 * 1024
-EXCERPT_TAIL_BYTES = 24 * 1024
+from pytest_cre.evidence.masking import mask_text
+
+LOG_BYTES = 32 * 1024  # of a log that a report shows
 NOTE_BYTES = 64
 BRIEF_CHARS = 1000
 
@@ -50,41 +51,28 @@ def name_from(text: str) -> str:
     return _NAME.sub("-", text.lower()).strip("-")[:200] or "unnamed"
 
 
-def clipped(
-    text: str,
-    *,
-    head_bytes: int = EXCERPT_HEAD_BYTES,
-    tail_bytes: int = EXCERPT_TAIL_BYTES,
-) -> str:
+def clipped(text: str, *, head_bytes: int, tail_bytes: int) -> str:
     """Return clean text of at most `head_bytes + tail_bytes` bytes: its begin and its end.
 
-    A line between the two says how many bytes were left out.
+    Cut at line ends where there are any; a line between the two says how many bytes were left out.
     """
-    return log_excerpt(clean(text).encode(), head_bytes, tail_bytes)
-
-
-def log_excerpt(
-    data: bytes, head_bytes: int = EXCERPT_HEAD_BYTES, tail_bytes: int = EXCERPT_TAIL_BYTES
-) -> str:
-    """Return the begin and the end of a log as clean text of at most that many bytes together.
-
-    Cut at line ends where there are any; only these parts are read, however long the log is.
-    """
-    whole = head_bytes + tail_bytes
-    if len(data) <= 2 * whole:
-        first = last = _cleaned(data)
-        if len(first) <= whole:
-            return first.decode()
-    else:
-        first, last = _cleaned(data[:whole]), _cleaned(data[len(data) - whole :])
-    head, tail = _begin(first, head_bytes), _end(last, tail_bytes - NOTE_BYTES)
-    left_out = max(len(data), len(first)) - len(head) - len(tail)
-    note = f"[... {left_out} bytes left out ...]\n".encode()
+    data = clean(text).encode()
+    if len(data) <= head_bytes + tail_bytes:
+        return data.decode()
+    head, tail = _begin(data, head_bytes), _end(data, tail_bytes - NOTE_BYTES)
+    note = f"[... {len(data) - len(head) - len(tail)} bytes left out ...]\n".encode()
     return b"".join((head, b"" if head.endswith(b"\n") else b"\n", note, tail)).decode()
 
 
-def _cleaned(data: bytes) -> bytes:
-    return clean(data.decode("utf-8", "replace")).encode()
+def log_end(data: bytes, size: int = LOG_BYTES) -> str:
+    """Return the last lines of a log as clean text of at most `size` bytes, without credentials.
+
+    Of a last line that is longer its end. Only the end of the log is read, however long it is.
+    """
+    start = max(0, len(data) - 2 * size)
+    start = start and (data.find(b"\n", start, -1) + 1 or start)
+    text = mask_text(clean(data[start:].decode("utf-8", "replace"))).encode()
+    return (text if len(text) <= size else _end(text, size)).decode()
 
 
 def _begin(data: bytes, size: int) -> bytes:

@@ -9,18 +9,21 @@ a namesake is never hit.
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_cre.cluster.client import ApiProblem
+from pytest_cre.cluster.gpuholders import gpu_holder, left_pod_words
 from pytest_cre.cluster.objects import (
     COMPUTE_DOMAIN,
     CONFIG_MAP,
+    EVERY_CLUSTER,
     JOB,
     JOB_SET,
     LEASE,
     MPI_JOB,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     RESOURCE_CLAIM_TEMPLATE,
     SERVICE,
@@ -50,7 +53,7 @@ _TIERS: tuple[tuple[ResourceKind, ...], ...] = (
     (JOB,),
     (POD,),
     # Under pods that live, a ComputeDomain takes their GPUs' memory with it.
-    (COMPUTE_DOMAIN, RESOURCE_CLAIM_TEMPLATE),
+    (COMPUTE_DOMAIN, RESOURCE_CLAIM_TEMPLATE, PERSISTENT_VOLUME_CLAIM),
     (SERVICE, LEASE, TRAINING_RUNTIME, CONFIG_MAP),
 )
 
@@ -59,11 +62,15 @@ Found = tuple[ResourceKind, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What a sweep did. `leftovers` are objects that may still be there, as `Kind/name`."""
+    """What a sweep did. `leftovers` are objects that may still be there, as `Kind/name`.
+
+    Pods that still hold GPUs are told with their node: `8 GPUs of node-3 still held by ns/name`.
+    """
 
     deleted: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()
     problem: str | None = None  # why the cluster could not be asked, or a delete was refused
+    was_answered: bool = True  # False: the cluster could not be asked to the end
 
 
 def sweep(
@@ -77,12 +84,22 @@ def sweep(
 ) -> Swept:
     """Delete everything of the run, wait until it is gone, and say what is left.
 
-    Finds objects by label, so also those whose create was never answered. Raises nothing for a
-    cluster that does not answer: then what the ledgers know is left over.
+    Finds objects by label, so also those whose create was never answered. A pod that carries the
+    label and holds GPUs is left over even where nothing else proves that it is ours. Raises nothing
+    for a cluster that does not answer: then what the ledgers know is left over.
     """
     shared = ((CONFIG_MAP, owner_name(run_id)), (LEASE, LEASE_NAME))
     recorded = read_ledgers(ledgers, run_id)
-    return _sweep(client, run_id, recorded, shared, patience_s, clock, sleep)
+    until_s = clock() + patience_s
+    swept = _sweep(client, run_id, recorded, shared, patience_s, clock, sleep)
+    if not swept.was_answered:
+        return swept
+    try:
+        while (held := _gpus_held(client, run_id, recorded)) and clock() < until_s:
+            sleep(POLL_S)
+    except ClusterProblem as trouble:
+        return replace(swept, problem=str(trouble), was_answered=False)
+    return replace(swept, leftovers=tuple(sorted({*swept.leftovers, *held})))
 
 
 def sweep_process(
@@ -111,27 +128,28 @@ def _sweep(
 ) -> Swept:
     # What was ours stays ours when the owner that proved it is gone.
     uids = {each.uid for each in recorded if each.uid}
-    asked: set[str] = set()
-    names: set[str] = set()
+    asked: dict[str, str] = {}  # names by UID
     problem = None
     deadline_s = clock() + patience_s
     try:
         while found := _find(client, run_id, recorded, shared, uids):
-            new = [each for each in found if not _uids([each]) <= asked]
+            new = [each for each in found if not _uids([each]) <= asked.keys()]
             if new:
                 problem = _delete(client, new) or problem
-                asked |= _uids(new)
-                names |= {_name(each) for each in new}
+                asked |= {_uid(each): _name(each) for each in new}
             elif clock() >= deadline_s:
                 break
             else:
                 sleep(POLL_S)
     except ClusterProblem as trouble:
-        known = {f"{each.kind}/{each.name}" for each in recorded} | names
-        return Swept(leftovers=tuple(sorted(known)), problem=str(trouble))
-    leftovers = {_name(each) for each in found}
+        known = {f"{each.kind}/{each.name}" for each in recorded} | {*asked.values()}
+        return Swept(leftovers=tuple(sorted(known)), problem=str(trouble), was_answered=False)
+    left = _uids(found)
+    leftovers = {
+        left_pod_words(item) if kind is POD else _name((kind, item)) for kind, item in found
+    }
     return Swept(
-        deleted=tuple(sorted(names - leftovers)),
+        deleted=tuple(sorted({name for uid, name in asked.items() if uid not in left})),
         leftovers=tuple(sorted(leftovers)),
         problem=problem if leftovers else None,
     )
@@ -157,16 +175,35 @@ def _find(
     uids: set[str],
 ) -> list[Found]:
     """Return the objects of the run that exist, and add their UIDs to `uids`."""
-    namespaces = sorted(
-        {client.namespace, *(each.namespace for each in recorded if each.namespace)}
-    )
+    namespaces = _namespaces(client, recorded)
     labelled: list[Found] = []
+    made = {(each.api_version, each.kind) for each in recorded}
     for kind in _kinds(recorded):
         for namespace in namespaces:
-            found = _listed(client, kind, namespace, f"{RUN_LABEL}={run_id}")
+            found = _listed(
+                client,
+                kind,
+                namespace,
+                f"{RUN_LABEL}={run_id}",
+                is_served=(kind.api_version, kind.kind) in made,
+            )
             labelled += [(kind, item) for item in found]
     labelled += _unlabelled_owners(client, labelled, uids)
     return _only_ours(labelled, recorded, shared, uids)
+
+
+def _gpus_held(client: "Client", run_id: str, recorded: Sequence[Recorded]) -> set[str]:
+    """Return which pods with the run's label still hold GPUs, in words."""
+    pods = [
+        pod
+        for namespace in _namespaces(client, recorded)
+        for pod in _listed(client, POD, namespace, f"{RUN_LABEL}={run_id}")
+    ]
+    return {left_pod_words(pod) for pod in pods if gpu_holder(pod) is not None}
+
+
+def _namespaces(client: "Client", recorded: Sequence[Recorded]) -> list[str]:
+    return sorted({client.namespace, *(each.namespace for each in recorded if each.namespace)})
 
 
 def _unlabelled_owners(client: "Client", labelled: Sequence[Found], uids: set[str]) -> list[Found]:
@@ -186,13 +223,27 @@ def _unlabelled_owners(client: "Client", labelled: Sequence[Found], uids: set[st
 
 
 def _listed(
-    client: "Client", kind: ResourceKind, namespace: str | None, selector: str
+    client: "Client",
+    kind: ResourceKind,
+    namespace: str | None,
+    selector: str,
+    *,
+    is_served: bool = False,
 ) -> Sequence[Mapping[str, Any]]:
-    """Return the objects of a kind, none where the cluster does not serve it."""
+    """Return the objects of a kind, none where the cluster may lack it and does not serve it.
+
+    Whoever may not list claims has made none, unless a ledger says so (`is_served`).
+    """
+    is_made = is_served
+    is_served = is_served or kind.group in EVERY_CLUSTER
     try:
-        return client.list(kind, namespace=namespace, label_selector=selector).items
+        return client.list(
+            kind, namespace=namespace, label_selector=selector, is_served=is_served
+        ).items
     except ApiProblem as problem:
-        if problem.status == 404:
+        if problem.status == 404 and not is_served:
+            return ()
+        if problem.status == 403 and kind is PERSISTENT_VOLUME_CLAIM and not is_made:
             return ()
         raise
 
@@ -264,10 +315,13 @@ def _place(item: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _uids(found: Iterable[Found]) -> set[str]:
-    return {str(metadata_of(item).get("uid")) for _, item in found}
+    return {_uid(each) for each in found}
+
+
+def _uid(each: Found) -> str:
+    return str(metadata_of(each[1]).get("uid"))
 
 
 def _name(each: Found) -> str:
     kind, item = each
-    node = (item.get("spec") or {}).get("nodeName") if kind is POD else None
-    return f"{kind.kind}/{_place(item)[1]}" + (f" on node {node}" if node else "")
+    return f"{kind.kind}/{_place(item)[1]}"

@@ -25,6 +25,7 @@ class RunTiming:
     spoiled_s: float = 20.0  # after a pod or node was lost, for the Job to come to its own end
     pods_end_s: float = 60.0  # after the Job's end, for its pods to end too
     drain_s: float = 30.0  # for the last log lines
+    secure_s: float = 5.0  # for those of pods that end because another one has failed
     gone_s: float = 60.0  # after the delete, for the pods to be gone
     interrupted_s: float = 4.0  # instead of the last three after Ctrl-C
     stall_check_s: float = 5.0

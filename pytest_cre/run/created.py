@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_cre.cluster.client import ApiProblem
+from pytest_cre.cluster.gpuholders import left_pod_words
 from pytest_cre.cluster.objects import POD, kind_named, metadata_of
 from pytest_cre.errors import ClusterProblem
 from pytest_cre.plan.model import RUN_LABEL
@@ -45,6 +46,30 @@ class CreatedObjects:
         self._recorded[-1] = self._ledger.created(self._recorded[-1], uid)
         return item
 
+    def end_workload(
+        self,
+        client: "Client",
+        pod_selector: str,
+        *,
+        patience_s: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> bool:
+        """Delete what was created last, so that it can be created again; False if it stays.
+
+        Waits until it and its pods are gone. Raises `ClusterProblem`.
+        """
+        began_s = clock()
+        recorded = self._recorded[-1]
+        self._delete(client, recorded)
+        while client.list(POD, label_selector=pod_selector).items or self._exists(client, recorded):
+            if clock() - began_s >= patience_s():
+                return False
+            sleep(GONE_POLL_S)
+        self._ledger.deleted(recorded)
+        del self._recorded[-1]
+        return True
+
     def remove(
         self,
         client: "Client",
@@ -82,10 +107,7 @@ class CreatedObjects:
                 self._ledger.deleted(recorded)
         return (
             *(f"{each.kind}/{each.name}" for each in left),
-            *(
-                f"Pod/{metadata_of(pod).get('name')} on node {(pod.get('spec') or {}).get('nodeName')}"
-                for pod in pods
-            ),
+            *(left_pod_words(pod) for pod in pods),
         )
 
     def _delete(self, client: "Client", recorded: Recorded) -> None:

@@ -52,6 +52,11 @@ class Watchdog:
         """Return the pods and nodes lost so far, each once."""
         return tuple(self._losses.values())
 
+    @property
+    def ran_s(self) -> float:
+        """Return for how long all pods have run, by our own clock."""
+        return self._timing.clock() - self._ran_s if self._ran_s is not None else 0.0
+
     def check(
         self,
         pods: SeenPods,

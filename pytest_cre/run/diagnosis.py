@@ -3,11 +3,14 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pytest_cre.evidence.blame import failed_pods
 from pytest_cre.evidence.model import JobFacts, PodFacts, Problem
 
 NOT_STARTED = ("unschedulable", "image-pull", "config-error")
 BAD_START = frozenset({"image-pull", "config-error"})
 DISRUPTED = frozenset({"pod-evicted", "node-unreachable"})
+OF_LOGS = frozenset({"log-gap", "log-incomplete", "log-unavailable"})
+_ENDED_EARLY = frozenset({"job-failed", "pod-failed", "stalled", "vanished"})
 
 
 def start_problems(
@@ -24,6 +27,15 @@ def start_problems(
         return reasons
     message = f"{started} of {planned} pods ran within {timeout_s:g} s"
     return (Problem(code="start-timeout", message=message),)
+
+
+def may_resume(problems: Iterable[Problem]) -> bool:
+    """Return whether a workload ended early by itself, so that a checkpoint may take it further.
+
+    Lost nodes and pods, deadlines and failed hardware are no such end.
+    """
+    codes = {each.code for each in problems} - OF_LOGS
+    return bool(codes) and codes <= _ENDED_EARLY
 
 
 def explained(
@@ -58,33 +70,8 @@ def end_problems(
         kept = [each for each in kept if each.code != "pod-deleted"]
         return _each_once([*kept, Problem(code="run-timeout", message=_job_words(job))])
     blameless = {*killed, *(each.pod for each in kept)}
-    return _each_once([*kept, _job_failed(job, first_failed(pods, blameless))])
-
-
-def first_failed(pods: Iterable[PodFacts], blameless: Collection[str | None]) -> PodFacts | None:
-    """Return the pod that most likely caused a failure.
-
-    Killed for memory first, then by an exit code of its own, then the earliest: those that failed
-    later were mostly left alone by the first.
-    """
-    failed = [
-        pod
-        for pod in pods
-        if (pod.phase == "Failed" or pod.exit_code) and pod.name not in blameless
-    ]
-    return min(failed, key=_blame, default=None)
-
-
-def _blame(pod: PodFacts) -> tuple[bool, bool, float, float, str]:
-    by_signal = pod.exit_code in (None, 137, 143)  # what a Job that ends does to the others
-    late = float("inf")
-    return (
-        pod.reason != "OOMKilled",
-        by_signal,
-        late if pod.finished_ns is None else pod.finished_ns,
-        late if pod.completion_index is None else pod.completion_index,
-        pod.name,
-    )
+    culprit = next(iter(failed_pods(pods, blameless=blameless)), None)
+    return _each_once([*kept, _job_failed(job, culprit)])
 
 
 def _job_failed(job: JobFacts, culprit: PodFacts | None) -> Problem:

@@ -1,14 +1,18 @@
 """The health of the nodes in use: a rule that says when one has failed, and what changed on them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_cre.cluster.inventory import node_facts
-from pytest_cre.cluster.objects import entries, metadata_of, part, status_of
+from pytest_cre.cluster.objects import NODE, entries, metadata_of, part, status_of
 from pytest_cre.evidence.model import NodeSnapshot, Problem
 from pytest_cre.formats.cel import CelProblem, Predicate, compile_predicate
 
+if TYPE_CHECKING:
+    from pytest_cre.cluster.client import Client
+
 VARIABLES = ("node",)
+_FEW_NODES = 8  # are asked for one by one; of more the whole list is read
 _QUIET = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 Node = Mapping[str, Any]
@@ -126,6 +130,13 @@ class NodeHealth:
             if self._versions.get(name) != version:
                 self._versions[name] = version
                 self._evaluate(name, node)
+
+    def look_again(self, client: "Client") -> None:
+        """Take in the nodes afresh: a watch may lag, or be silent for a minute before that is known."""
+        few = len(self._nodes) <= _FEW_NODES
+        for selector in [f"metadata.name={name}" for name in self._nodes] if few else [""]:
+            nodes = client.list(NODE, field_selector=selector).items
+            self.look({str(metadata_of(node).get("name")): node for node in nodes})
 
     def _evaluate(self, name: str, node: Node) -> None:
         seen = snapshot(node)

@@ -1,68 +1,24 @@
-"""One group of nodes: create its Job, watch it to its end, keep what was seen, delete it."""
+"""One group of nodes: create its objects, live through its workload's lives, delete it all."""
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
 
-from pytest_cre.cluster.client import ApiProblem
-from pytest_cre.cluster.objects import NODE, POD, metadata_of
 from pytest_cre.cluster.workloads import workload_of
-from pytest_cre.errors import ClusterProblem
-from pytest_cre.evidence.model import GroupEvidence, JobFacts, LogStream, Problem
+from pytest_cre.errors import ClusterProblem, UnmetNeed
+from pytest_cre.evidence.model import GroupEvidence, PodFacts, Problem, Restart
 from pytest_cre.plan.model import GroupPlan, WorkflowPlan
-from pytest_cre.plan.render import JOB_LABEL
-from pytest_cre.run.clocks import INTERRUPTED_BUDGET_S, RunTiming, phase_times, until_stopped
+from pytest_cre.run.clocks import INTERRUPTED_BUDGET_S, phase_times, until_stopped
 from pytest_cre.run.created import CreatedObjects
-from pytest_cre.run.deadlines import Watchdog
-from pytest_cre.run.diagnosis import end_problems, explained
+from pytest_cre.run.diagnosis import OF_LOGS, may_resume
 from pytest_cre.run.facts import event_facts
 from pytest_cre.run.health import NodeHealth
-from pytest_cre.run.kin import Kin
-from pytest_cre.run.ledger import Ledger
-from pytest_cre.run.podlogs import PodLogs
+from pytest_cre.run.life import SELECTOR, Life
+from pytest_cre.run.podlogs import ReadLog, sorted_streams
 from pytest_cre.run.progress import GroupProgress, Phase
-from pytest_cre.run.seenpods import SeenPods
-
-if TYPE_CHECKING:
-    from pytest_cre.cluster.client import Client
-    from pytest_cre.evidence.journal import GrowingLog
-    from pytest_cre.formats.cel import Predicate
-    from pytest_cre.run.view import ClusterView
+from pytest_cre.run.seenpods import order
+from pytest_cre.run.world import World
 
 _TAIL_BYTES = 1 << 18  # of each log are enough to see whether it moves
-_FEW_NODES = 8  # are asked for one by one; of more the whole list is read
-_SLICE_S = 0.25  # how late an interrupt may be noticed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """What the groups of a workflow share."""
-
-    client: "Client"
-    view: "ClusterView"
-    ledger: Ledger
-    stop: threading.Event
-    on_progress: Callable[[GroupProgress], None]
-    is_stalled: Callable[[GroupEvidence], bool] | None
-    keep: Callable[[GroupEvidence], bool]
-    until_s: float | None  # when the whole run's deadline passes, by the clock of `timing`
-    health_rule: "Predicate"  # true for a node that has failed
-    record: "Callable[[GroupEvidence, Sequence[GrowingLog]], None] | None"
-    timing: RunTiming
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether everything is to end now: an interrupt, or the run's deadline."""
-        is_late = self.until_s is not None and self.timing.clock() >= self.until_s
-        return is_late or self.stop.is_set()
-
-    @property
-    def over_words(self) -> str:
-        """Return why everything is to end."""
-        if self.stop.is_set():
-            return "the run was interrupted"
-        return "the run's deadline has passed (--cre-deadline)"
 
 
 def run_group(
@@ -105,22 +61,16 @@ class _GroupRun:
         self._group = group
         self._world = world
         self._timing = world.timing
-        self._view = world.view
         self._client = world.client.with_retry(until_stopped(world.client.retry, world.stop))
         self._workload = workload_of(plan.kind)
-        self._selector = f"{JOB_LABEL}={group.job_name}"
+        self._selector = SELECTOR.format(group.job_name)
         self._created = CreatedObjects(world.ledger)
-        self._kin = Kin(self._client)
-        self._pods = SeenPods(self._workload)
         self._health = NodeHealth(group.group.nodes, world.health_rule)
-        self._logs = PodLogs(self._client, self._workload.main_container, world.timing.clock)
-        self._streams: tuple[LogStream, ...] = ()
+        self._lives: list[Life] = []
+        self._restarts: list[Restart] = []
         self._problems: list[Problem] = []
-        self._job: JobFacts | None = None
-        self._job_object: Mapping[str, Any] | None = None
         self._told: tuple[tuple[Phase, int, int], float] | None = None
         self._recorded_s: float | None = None
-        self._early_s: float | None = None  # since when the workload is refused
 
     def run(self) -> tuple[GroupEvidence, tuple[str, ...]]:
         """Go through all phases; the clean-up comes whatever happened before."""
@@ -130,7 +80,7 @@ class _GroupRun:
             if self._world.keep(evidence):
                 return evidence, ()
         except BaseException:
-            self._logs.abandon()
+            self._abandon()
             self._remove()
             raise
         leftovers = self._remove()
@@ -140,82 +90,88 @@ class _GroupRun:
     def _attempt(self) -> None:
         try:
             self._tell("creating")
-            if not self._is_interrupted:
-                self._look_again_at_nodes()  # as they are before they are used
-            uid = self._create()
-            if uid is not None:
-                self._watch(uid)
-            if self._job is not None and self._job.terminal != "none" and not self._is_interrupted:
-                self._drain(self._job)
-            else:
-                self._streams = self._logs.abandon()
+            if not self._world.is_over:
+                self._health.look_again(self._client)  # as they are before they are used
+            if self._create_surroundings():
+                while self._is_to_go_on(self._live()):
+                    pass
         except ClusterProblem as problem:
-            code = "interrupted" if self._is_interrupted else "api-error"
+            code = "interrupted" if self._world.is_over else "api-error"
             self._problems.append(Problem(code=code, message=str(problem)))
-            self._streams = self._logs.abandon()
+        self._abandon()
 
-    def _create(self) -> str | None:
-        """Create every object; return the workload's UID, None after an interrupt."""
-        uid = None
-        for manifest in self._group.manifests:
-            if self._is_interrupted:
-                self._note_interrupt()
-                return None
-            item = self._created.create(self._client, manifest, self._wait_if_early)
-            uid = str(metadata_of(item)["uid"])
-        return uid
+    def _abandon(self) -> None:
+        for life in self._lives[-1:]:
+            life.abandon()
 
-    def _wait_if_early(self, refusal: ApiProblem) -> bool:
-        """Wait a moment where the next try may be accepted; return whether there is to be one."""
-        if not self._workload.is_early(str(refusal)):
+    def _create_surroundings(self) -> bool:
+        """Create every object but the workload; return False after an interrupt."""
+        for manifest in self._group.manifests[:-1]:
+            if self._world.is_over:
+                break
+            self._created.create(self._client, manifest)
+        if self._world.is_over:
+            self._problems.append(Problem(code="interrupted", message=self._world.over_words))
             return False
-        if self._early_s is None:
-            self._early_s = self._timing.clock()
-        if self._timing.clock() - self._early_s >= self._timing.learn_s:
-            return False
-        return not self._world.stop.wait(_SLICE_S)
+        return True
 
-    def _watch(self, uid: str) -> None:
-        """Watch until the Job has ended or there is no use in waiting on."""
+    def _live(self) -> Life:
+        """Create the workload and see one life of it through."""
         entry = self._plan.entry
-        watchdog = Watchdog(
+        life = Life(
+            self._group,
+            self._workload,
+            self._world,
+            self._client,
+            self._health,
+            first_attempt=self._restarts[-1].last_attempt + 1 if self._restarts else 0,
             start_timeout_s=entry.start_timeout_s,
-            run_timeout_s=entry.timeout_s,
-            nodes=self._group.group.nodes,
-            pods=self._workload.expected_pods(len(self._group.group.nodes)),
-            timing=self._timing,
+            run_timeout_s=max(0.0, entry.timeout_s - sum(each.ran_s for each in self._lives)),
+            tell=self._tell,
+            on_look=self._record,
+            looks_stalled=self._looks_stalled,
         )
-        while True:
-            generation = self._view.generation
-            if self._is_interrupted:
-                self._note_interrupt()
-                return
-            job = self._client.get(self._workload.kind, self._group.job_name)
-            if job is None or metadata_of(job).get("uid") != uid:
-                message = f"{self._workload.kind.kind} {self._group.job_name} vanished while it ran"
-                self._problems.append(Problem(code="vanished", message=message))
-                return
-            self._job_object, self._job = job, self._workload.read_terminal(job)
-            seen = self._look()
-            self._record()
-            if self._health.has_failed:
-                return
-            if self._job.terminal != "none":
-                self._problems += watchdog.losses
-                return
-            state = watchdog.check(
-                self._pods,
-                self._view.nodes(),
-                is_suspended=self._workload.is_suspended(job),
-                is_deciding=self._workload.is_deciding(job),
+        self._lives.append(life)
+        life.run(self._group.manifests[-1], self._created)
+        return life
+
+    def _is_to_go_on(self, life: Life) -> bool:
+        """Return whether the workload is to live again, from a checkpoint; it is gone then."""
+        most, ended, resume_step = self._group.max_restarts, life.job, self._world.resume_step
+        can_resume = may_resume(life.problems) and not self._health.problems
+        if not most or resume_step is None or ended is None or not can_resume:
+            return False
+        life.cut()
+        try:
+            if len(self._restarts) >= most:
+                times = "once" if most == 1 else f"{most} times"
+                raise UnmetNeed(f"it was restarted {times} already (maxRestarts)")
+            step = resume_step(self._evidence(), self._group)
+            self._tell("restarting", detail=f"from the checkpoint of step {step}")
+            if not self._created.end_workload(
+                self._client,
+                self._selector,
+                patience_s=self._patience_s,
+                clock=self._timing.clock,
+            ):
+                raise UnmetNeed(f"its pods are not gone after {self._patience_s():g} s")
+        except UnmetNeed as need:
+            life.problems.append(Problem(code="not-restarted", message=f"not restarted: {need}"))
+            return False
+        life.see_end()
+        if self._world.is_over:
+            life.problems.append(Problem(code="interrupted", message=self._world.over_words))
+            return False
+        self._restarts.append(
+            Restart(
+                job=ended,
+                problems=tuple(each for each in life.problems if each.code not in OF_LOGS),
+                step=step,
+                last_attempt=max((pod.attempt for pod in self._pods), default=0),
             )
-            if state.problems:
-                self._problems += explained(state.problems, self._events())
-                return
-            if self._is_stalled(watchdog):
-                return
-            self._tell(state.phase, remaining_s=state.remaining_s, detail=state.detail)
-            self._wait(generation, seen)
+        )
+        life.problems = [each for each in life.problems if each.code in OF_LOGS]
+        return True
 
     def _record(self) -> None:
         """Put what is known of the attempt where a kill -9 does not reach it, now and then."""
@@ -223,134 +179,76 @@ class _GroupRun:
         is_due = self._recorded_s is None or now_s - self._recorded_s >= self._timing.record_s
         if record is not None and is_due:
             self._recorded_s = now_s
-            record(self._evidence(), self._logs.growing())
+            read = [ReadLog(log) for life in self._lives[:-1] for log in life.streams]
+            record(self._evidence(has_logs=False), [*read, *self._lives[-1].logs.growing()])
 
-    def _is_stalled(self, watchdog: Watchdog) -> bool:
-        is_stalled = self._world.is_stalled
-        if is_stalled is None or not watchdog.is_stall_check_due():
+    def _looks_stalled(self) -> bool:
+        """Ask whether the present life of the workload makes no progress any more."""
+        is_stalled, life = self._world.is_stalled, self._lives[-1]
+        if is_stalled is None:
             return False
-        if not is_stalled(replace(self._evidence(), logs=self._logs.so_far(_TAIL_BYTES))):
-            return False
-        message = "stalled: the workload makes no progress any more"
-        self._problems.append(Problem(code="stalled", message=message))
-        return True
+        evidence = replace(self._evidence(has_logs=False), pods=life.pods, restarts=())
+        return is_stalled(replace(evidence, logs=life.logs.so_far(_TAIL_BYTES)))
 
-    def _look(self) -> object:
-        """Take in what the watches show; return a mark that differs when anything has changed."""
-        problem = self._view.problem
-        if problem is not None:
-            raise problem
-        self._health.look(self._view.nodes())
-        pods = self._take(self._view.pods(JOB_LABEL, self._group.job_name))
-        versions = tuple(metadata_of(pod).get("resourceVersion") for pod in pods)
-        return versions, self._view.job_version(self._group.job_name), self._health.has_failed
+    @property
+    def _pods(self) -> tuple[PodFacts, ...]:
+        return tuple(sorted((pod for life in self._lives for pod in life.pods), key=order))
 
-    def _take(self, pods: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-        """Take in the pods that our Job owns and follow their logs; return them."""
-        if self._job_object is None:
-            return ()
-        own = self._kin.pods_of(self._job_object, pods)
-        for pod, facts in self._pods.update(own, self._view.gone()):
-            self._logs.follow(pod, facts)
-        return own
-
-    def _wait(self, generation: int, seen: object) -> None:
-        """Wait for a change of our own objects, an interrupt, or until the Job is due for a read."""
-        until_s = self._timing.clock() + self._timing.poll_s
-        while not self._is_interrupted:
-            left_s = until_s - self._timing.clock()
-            if left_s <= 0:
-                return
-            self._view.wait(min(left_s, _SLICE_S), generation)
-            generation = self._view.generation
-            if self._look() != seen:
-                return
-
-    def _drain(self, job: JobFacts) -> None:
-        """After the Job's end: wait for its pods' ends, read them afresh, read the logs' ends."""
-        self._tell("draining")
-        until_s = self._timing.clock() + self._timing.pods_end_s
-        while not self._pods.have_ended and not self._is_interrupted:
-            left_s = until_s - self._timing.clock()
-            if left_s <= 0:
-                break
-            self._view.wait(min(left_s, _SLICE_S), self._view.generation)
-            self._look()
-        self._take(self._client.list(POD, label_selector=self._selector).items)
-        self._look_again_at_nodes()
-        if self._is_interrupted:
-            self._note_interrupt()
-            self._streams = self._logs.abandon()
-            return
-        if job.terminal == "failed" and self._job_object is not None:
-            job = self._workload.read_terminal(self._job_object, self._kin.read_again())
-            self._job = job
-        self._streams, log_problems = self._logs.finish(self._timing.drain_s)
-        found = [*self._problems, *self._pods.problems()]
-        ended = end_problems(job, self._pods.facts, found, self._pods.killed)
-        self._problems = [*ended, *log_problems]
-
-    def _look_again_at_nodes(self) -> None:
-        """Take in the nodes afresh: a watch may lag, or be silent for a minute before that is known."""
-        names = self._group.group.nodes
-        if len(names) <= _FEW_NODES:
-            selectors = [f"metadata.name={name}" for name in names]
-        else:
-            selectors = [""]
-        for selector in selectors:
-            nodes = self._client.list(NODE, field_selector=selector).items
-            self._health.look({str(metadata_of(node).get("name")): node for node in nodes})
-
-    def _evidence(self) -> GroupEvidence:
-        job = self._job
+    def _evidence(self, *, has_logs: bool = True) -> GroupEvidence:
+        lives = self._lives
+        job = lives[-1].job if lives else None
+        first = self._restarts[0].job if self._restarts else job
+        scheduled = {uid: time for life in lives for uid, time in life.scheduled_ns.items()}
         times = phase_times(
-            job, self._pods.facts, self._pods.scheduled_ns, len(self._group.group.nodes)
+            replace(job, created_ns=first.created_ns) if job and first else job,
+            self._pods,
+            scheduled,
+            len(self._group.group.nodes),
         )
+        logs = [log for life in lives for log in life.streams] if has_logs else []
         return replace(
             evidence_of(self._plan, self._group),
             job=job,
-            pods=self._pods.facts,
-            logs=self._streams,
-            problems=(*self._problems, *self._health.problems),
+            pods=self._pods,
+            logs=sorted_streams(logs),
+            problems=(
+                *(each for life in lives for each in life.problems),
+                *self._problems,
+                *self._health.problems,
+            ),
             events=self._events(),
             nodes_before=self._health.before,
             nodes_after=self._health.after,
             queue_s=times.queue_s,
             start_s=times.start_s,
             run_s=times.run_s,
+            restarts=tuple(self._restarts),
         )
 
     def _events(self) -> tuple[Mapping[str, str], ...]:
-        about = self._pods.uids | self._kin.uids | ({self._job.uid} if self._job else set())
-        return event_facts(self._view.events(), about)
+        about = {uid for life in self._lives for uid in life.uids}
+        return event_facts(self._world.view.events(), about)
 
     def _remove(self) -> tuple[str, ...]:
         self._tell("cleaning")
         client = self._client
-        if self._is_interrupted:
+        if self._world.is_over:
             # The patient one would give up at once now: its retries end with the interrupt.
             policy = replace(self._world.client.retry, budget_s=INTERRUPTED_BUDGET_S)
             client = self._world.client.with_retry(policy)
         return self._created.remove(
-            client,
-            self._selector,
-            patience_s=lambda: (
-                self._timing.interrupted_s if self._is_interrupted else self._timing.gone_s
-            ),
-            clock=self._timing.clock,
+            client, self._selector, patience_s=self._patience_s, clock=self._timing.clock
         )
 
-    @property
-    def _is_interrupted(self) -> bool:
-        return self._world.is_over
-
-    def _note_interrupt(self) -> None:
-        self._problems.append(Problem(code="interrupted", message=self._world.over_words))
+    def _patience_s(self) -> float:
+        """Return how long to wait for deleted pods to be gone."""
+        return self._timing.interrupted_s if self._world.is_over else self._timing.gone_s
 
     def _tell(self, phase: Phase, *, remaining_s: float | None = None, detail: str = "") -> None:
         """Tell a new phase or number of running pods at once, a longer log soon, all now and then."""
         now_s = self._timing.clock()
-        news = (phase, self._pods.running, self._logs.size_bytes)
+        running = self._lives[-1].pods_running if self._lives else 0
+        news = (phase, running, sum(life.logs.size_bytes for life in self._lives))
         if self._told is not None:
             told, told_s = self._told
             pause_s = self._timing.progress_s if news == told else self._timing.poll_s

@@ -14,6 +14,7 @@ from pytest_cre.cluster.objects import LEASE, metadata_of, part
 from pytest_cre.errors import ClusterProblem, UnmetNeed
 from pytest_cre.plan.model import RUN_LABEL
 from pytest_cre.plan.names import run_labels
+from pytest_cre.run.clocks import until_stopped
 
 if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
@@ -54,6 +55,8 @@ def held_lease(
     from another thread as soon as the lease is not ours any more.
     """
     lease = _acquire(client, run_id, holder, stop, on_wait, terms or LeaseTerms())
+    # An interrupted run must not wait for a cluster that is gone to take its lease back.
+    client = client.with_retry(until_stopped(client.retry, stop))
     held = HeldLease(client, holder, terms or LeaseTerms(), lease, on_lost)
     try:
         yield held
@@ -155,6 +158,13 @@ class HeldLease:
             where = f"lease {LEASE_NAME} in namespace {self._client.namespace}"
             end = "was deleted" if current is None else f"was taken by {_holder(current)}"
             self.loss = f"{where} {end}"
+
+
+def leasing_run(client: "Client") -> str | None:
+    """Return the run that has the lease, or had it when it died. Raises `ClusterProblem`."""
+    current = client.get(LEASE, LEASE_NAME)
+    run_id = part(metadata_of(current or {}), "labels").get(RUN_LABEL)
+    return str(run_id) if run_id else None
 
 
 def release_lease(client: "Client", holder: str) -> None:

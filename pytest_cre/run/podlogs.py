@@ -54,7 +54,7 @@ class PodLogs:
 
         With `most_bytes` only the last whole lines that fit into it.
         """
-        return _sorted(
+        return sorted_streams(
             replace(_about(source), data=follower.snapshot(most_bytes))
             for source, follower in self._followers.values()
         )
@@ -80,10 +80,26 @@ class PodLogs:
                 pool.map(lambda each: each.finish(max(0.0, deadline_s - self._clock())), followers)
             )
             context = list(pool.map(_as_it_is, hosts))
-        problems = [each.problem for each in followers if each.problem is not None]
-        return _sorted([*streams, *context]), tuple(
-            sorted(problems, key=lambda each: (each.pod or "", each.code))
-        )
+        return sorted_streams([*streams, *context]), _in_order(followers)
+
+    def secure(self, patience_s: float) -> None:
+        """Read all that was written up to now: the containers are being ended, and logs go with pods."""
+        deadline_s = self._clock() + patience_s
+        followers = [follower for _, follower in self._followers.values()]
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="cre-secure") as pool:
+            list(
+                pool.map(lambda each: each.secure(max(0.0, deadline_s - self._clock())), followers)
+            )
+
+    def cut(self, patience_s: float) -> tuple[tuple[LogStream, ...], tuple[Problem, ...]]:
+        """Read every log up to now, as `finish` does, though its container may go on."""
+        followers = [follower for _, follower in self._followers.values()]
+        deadline_s = self._clock() + patience_s
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="cre-cut") as pool:
+            streams = list(
+                pool.map(lambda each: each.cut(max(0.0, deadline_s - self._clock())), followers)
+            )
+        return sorted_streams(streams), _in_order(followers)
 
     def abandon(self) -> tuple[LogStream, ...]:
         """Return what was read, without asking for more, and stop."""
@@ -126,7 +142,28 @@ def _about(source: LogSource) -> LogStream:
     )
 
 
-def _sorted(streams: Iterable[LogStream]) -> tuple[LogStream, ...]:
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """A log that has been read, as one that grows no more."""
+
+    stream: LogStream
+
+    @property
+    def whole_bytes(self) -> int:
+        """Return the size of its whole lines."""
+        return self.stream.data.rfind(b"\n") + 1
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return these bytes."""
+        return self.stream.data[start:end]
+
+
+def _in_order(followers: Iterable[LogFollower]) -> tuple[Problem, ...]:
+    problems = [each.problem for each in followers if each.problem is not None]
+    return tuple(sorted(problems, key=lambda each: (each.pod or "", each.code)))
+
+
+def sorted_streams(streams: Iterable[LogStream]) -> tuple[LogStream, ...]:
     """Return the streams by completion index, then by pod and instance; those of workers last."""
 
     def order(each: LogStream) -> tuple[bool, float, int, str, int]:

@@ -4,10 +4,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 Phase = Literal[
-    "waiting", "creating", "queued", "starting", "running", "draining", "cleaning", "done"
+    "waiting",
+    "creating",
+    "queued",
+    "starting",
+    "running",
+    "draining",
+    "restarting",
+    "cleaning",
+    "done",
 ]
 """waiting: another group or campaign holds the nodes. queued: a pod is not scheduled. starting: all
-are scheduled, not all run. draining: ended, logs are read to their end."""
+are scheduled, not all run. draining: ended, logs are read to their end. restarting: ended early, and is created again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

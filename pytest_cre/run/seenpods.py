@@ -26,14 +26,16 @@ class _Seen:
 
 
 class SeenPods:
-    """The pods of one workload by UID. A pod's attempt is its ordinal among those of its place.
+    """The pods of one workload by UID.
 
-    The order in which deletions and failures are seen tells cause from consequence: a Job deletes
-    its other pods only after one has failed, and one watch shows both in their true order.
+    A pod's attempt is its ordinal among those of its place, counted from `first_attempt`. The order
+    in which deletions and failures are seen tells cause from consequence: a Job deletes its other
+    pods only after one has failed, and one watch shows both in their true order.
     """
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, *, first_attempt: int = 0) -> None:
         self._workload = workload
+        self._first_attempt = first_attempt
         self._container = workload.main_container
         self._seen: dict[str, _Seen] = {}
         self._pods_at: dict[PodPlace, int] = {}
@@ -89,14 +91,14 @@ class SeenPods:
         return seen
 
     def _next_at(self, place: PodPlace) -> int:
-        attempt = self._pods_at.get(place, 0)
+        attempt = self._pods_at.get(place, self._first_attempt)
         self._pods_at[place] = attempt + 1
         return attempt
 
     @property
     def facts(self) -> tuple[PodFacts, ...]:
         """Return every pod ever seen, by index, attempt and name; workers last."""
-        return tuple(sorted((seen.facts for seen in self._seen.values()), key=_order))
+        return tuple(sorted((seen.facts for seen in self._seen.values()), key=order))
 
     @property
     def uids(self) -> frozenset[str]:
@@ -129,6 +131,16 @@ class SeenPods:
         )
 
     @property
+    def have_failed(self) -> bool:
+        """Return whether a pod has failed by itself."""
+        return bool(self._failed_at)
+
+    @property
+    def are_gone(self) -> bool:
+        """Return whether the cluster shows none of the pods any more."""
+        return all(seen.is_gone for seen in self._seen.values())
+
+    @property
     def killed(self) -> frozenset[str]:
         """Return the names of pods that were deleted before they ended by themselves."""
         return frozenset(
@@ -142,7 +154,7 @@ class SeenPods:
         """
         first_failure = min(self._failed_at.values(), default=self._look + 1)
         found = []
-        for uid, seen in sorted(self._seen.items(), key=lambda each: _order(each[1].facts)):
+        for uid, seen in sorted(self._seen.items(), key=lambda each: order(each[1].facts)):
             problem = seen.problem
             if self._is_killed(uid) and not (problem and problem.code in _EXPLAIN_LOSS):
                 is_cause = self._deleted_at[uid] < first_failure
@@ -168,7 +180,8 @@ class SeenPods:
         )
 
     def _first(self) -> list[PodFacts]:
-        return [seen.facts for seen in self._seen.values() if seen.facts.attempt == 0]
+        pods = (seen.facts for seen in self._seen.values())
+        return [pod for pod in pods if pod.attempt == self._first_attempt]
 
 
 _SIGNALLED = (137, 143)  # SIGKILL, SIGTERM
@@ -181,7 +194,8 @@ def _deleted(pod: PodFacts) -> Problem:
     return Problem(code="pod-deleted", message=message, node=pod.node, pod=pod.name)
 
 
-def _order(pod: PodFacts) -> tuple[bool, float, int, str]:
+def order(pod: PodFacts) -> tuple[bool, float, int, str]:
+    """Return what sorts pods: by index, attempt and name; workers last."""
     index = float("inf") if pod.completion_index is None else pod.completion_index
     return (pod.role == "worker", index, pod.attempt, pod.name)
 

@@ -21,6 +21,7 @@ class ClusterView:
     """Pods and Jobs of a run, nodes and events, kept current by watches."""
 
     def __init__(self, client: "Client", workload: ResourceKind, label_selector: str) -> None:
+        self._patience_s = client.retry.refusal_budget_s
         self._changed = threading.Condition()
         self._generation = 0
         self._pods = Watcher(client, POD, label_selector=label_selector, on_change=self._notice)
@@ -77,10 +78,16 @@ class ClusterView:
 
     @property
     def problem(self) -> ClusterProblem | None:
-        """Return why pods, Jobs or nodes cannot be watched, where that will not pass by itself."""
+        """Return why pods, Jobs or nodes cannot be watched, where that will not pass by itself.
+
+        A token that is rotated and an extension that is restarted are given the time they take.
+        """
         for watcher in (self._pods, self._jobs, self._nodes):
-            if isinstance(watcher.problem, ApiProblem) and watcher.problem.status < 429:
-                return watcher.problem
+            problem = watcher.problem
+            if not isinstance(problem, ApiProblem) or problem.status >= 429:
+                continue
+            if problem.status not in (401, 404) or watcher.refused_for_s >= self._patience_s:
+                return problem
         return None
 
     @property

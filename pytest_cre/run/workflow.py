@@ -13,10 +13,11 @@ from pytest_cre.plan.model import ENTRY_LABEL, RUN_LABEL, GroupPlan, WorkflowPla
 from pytest_cre.plan.workflow import disjoint
 from pytest_cre.run.clocks import RunTiming
 from pytest_cre.run.health import compile_rule
-from pytest_cre.run.job import World, evidence_of, run_group
+from pytest_cre.run.job import evidence_of, run_group
 from pytest_cre.run.ledger import Ledger
 from pytest_cre.run.progress import GroupProgress
 from pytest_cre.run.view import ClusterView
+from pytest_cre.run.world import World
 
 if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
@@ -41,7 +42,8 @@ def run_workflow(
     stop: threading.Event,
     on_progress: Callable[[GroupProgress], None] = lambda _: None,
     is_stalled: Callable[[GroupEvidence], bool] | None = None,
-    wants_more: Callable[[GroupEvidence], GroupPlan | None] | None = None,
+    resume_step: Callable[[GroupEvidence, GroupPlan], int] | None = None,
+    wants_more: Callable[[GroupEvidence], Sequence[GroupPlan]] | None = None,
     keep: Callable[[GroupEvidence], bool] = lambda _: False,
     record: "Callable[[GroupEvidence, Sequence[GrowingLog]], None] | None" = None,
     left_s: float | None = None,
@@ -53,7 +55,10 @@ def run_workflow(
     - `stop`: once set, every group ends with the problem `interrupted` and is cleaned up quickly.
     - `on_progress` is called from the groups' threads and must be quick.
     - `is_stalled` is asked now and then with a running group's evidence so far.
-    - `wants_more` returns the plan of another attempt on a group, or None when it is satisfied.
+    - `resume_step` is asked when a workload that may be restarted has ended early. It returns the
+      step of the newest checkpoint, or raises `UnmetNeed` where the workload is not to be restarted.
+    - `wants_more` is given the evidence of each group that ended, one at a time, and returns
+      the plans of what is to run next: another attempt on that group, or other groups.
     - `left_s` is what is left of the whole run; after it every group ends as by `stop`.
     - `record` is given a running group's evidence and growing logs now and then.
     - `keep` says which group's objects stay in the cluster; they are not leftovers.
@@ -63,6 +68,7 @@ def run_workflow(
     """
     finished: list[_Done] = []
     never_ran = list(plan.groups)
+    planned = list(plan.groups)
     timing = timing or RunTiming()
     over_words = "the run was interrupted"
     if plan.groups:
@@ -75,13 +81,14 @@ def run_workflow(
                 stop=stop,
                 on_progress=on_progress,
                 is_stalled=is_stalled,
+                resume_step=resume_step,
                 keep=keep,
                 health_rule=compile_rule(plan.entry.node_health),
                 record=record,
                 until_s=None if left_s is None else timing.clock() + left_s,
                 timing=timing,
             )
-            finished, never_ran = _run_groups(plan, world, wants_more, max_concurrent)
+            finished, never_ran = _run_groups(plan, world, wants_more, max_concurrent, planned)
             over_words = world.over_words
     for result in finished:
         if result.bug is not None:
@@ -91,22 +98,27 @@ def run_workflow(
     return WorkflowEvidence(
         entry=plan.entry.name,
         scale=plan.scale,
-        groups=tuple(sorted(evidences, key=_order_in(plan))),
+        groups=tuple(sorted(evidences, key=_order_in(planned))),
         excluded=plan.excluded,
         problems=plan.problems,
         leftovers=tuple(sorted(name for result in finished for name in result.leftovers)),
         kind=plan.kind,
         kind_reason=plan.kind_reason,
+        diagnosis=plan.diagnosis,
     )
 
 
 def _run_groups(
     plan: WorkflowPlan,
     world: World,
-    wants_more: Callable[[GroupEvidence], GroupPlan | None] | None,
+    wants_more: Callable[[GroupEvidence], Sequence[GroupPlan]] | None,
     max_concurrent: int,
+    planned: list[GroupPlan],
 ) -> tuple[list[_Done], list[GroupPlan]]:
-    """Run every group; return what became of them, and those that an interrupt kept from it."""
+    """Run every group; return what became of them, and those that an interrupt kept from it.
+
+    Groups that are planned meanwhile are added to `planned`.
+    """
     done: queue.SimpleQueue[_Done] = queue.SimpleQueue()
     finished: list[_Done] = []
     pending = deque(plan.groups)
@@ -122,9 +134,9 @@ def _run_groups(
             result = done.get()
             running.remove(result.group)
             finished.append(result)
-            another = _another(result, wants_more, world)
-            if another is not None:
-                pending.appendleft(another)
+            further = _further(result, wants_more, world)
+            planned += further
+            pending.extendleft(reversed(further))
     except BaseException:
         world.stop.set()
         for _ in running:
@@ -162,13 +174,15 @@ def _start(
     threading.Thread(target=work, name=name, daemon=True).start()
 
 
-def _another(
+def _further(
     result: _Done,
-    wants_more: Callable[[GroupEvidence], GroupPlan | None] | None,
+    wants_more: Callable[[GroupEvidence], Sequence[GroupPlan]] | None,
     world: World,
-) -> GroupPlan | None:
-    if wants_more is None or result.evidence is None or world.is_over:
-        return None
+) -> Sequence[GroupPlan]:
+    # Pods that could not be deleted hold their GPUs: whatever ran beside them would mean nothing.
+    is_barred = world.is_over or bool(result.leftovers)
+    if wants_more is None or result.evidence is None or is_barred:
+        return ()
     return wants_more(result.evidence)
 
 
@@ -177,6 +191,8 @@ def _never_ran(plan: WorkflowPlan, group: GroupPlan, why: str) -> GroupEvidence:
     return replace(evidence_of(plan, group), problems=(problem,))
 
 
-def _order_in(plan: WorkflowPlan) -> Callable[[GroupEvidence], tuple[int, int]]:
-    order = {group.group.name: index for index, group in enumerate(plan.groups)}
-    return lambda evidence: (order.get(evidence.group, len(order)), evidence.attempt)
+def _order_in(planned: Sequence[GroupPlan]) -> Callable[[GroupEvidence], tuple[int, int]]:
+    """Return what sorts evidence as its groups were planned: which one ends first is chance."""
+    names = dict.fromkeys(group.group.name for group in planned)
+    order = {name: index for index, name in enumerate(names)}
+    return lambda evidence: (order[evidence.group], evidence.attempt)

@@ -185,6 +185,7 @@ class Fault:
     times: int | None = None
     factor: float = 1.0
     link: Link = "both"
+    to: Match | None = None  # the other end of a slow way between nodes
     exit_code: int = 1
     reason: str = ""
     message: str = ""
@@ -217,8 +218,24 @@ class FaultBook:
             has_begun = elapsed_s >= (after.seconds or 0.0) and size_bytes >= (
                 after.size_bytes or 0
             )
-            if fault.action == action and has_begun and self._claim(index, subject):
+            is_asked = fault.action == action and fault.to is None
+            if is_asked and has_begun and self._claim(index, subject):
                 yield fault
+
+    def way_factors(self, subjects: Sequence[Subject]) -> list[float]:
+        """Return what slow ways between some of the subjects leave of the network of each."""
+        factors = [1.0] * len(subjects)
+        for fault in self._faults:
+            if fault.to is None:
+                continue
+            ends = [
+                {index for index, each in enumerate(subjects) if end.matches(each)}
+                for end in (fault.match, fault.to)
+            ]
+            if all(ends) and len(ends[0] | ends[1]) > 1:
+                for index in ends[0] | ends[1]:
+                    factors[index] *= fault.factor
+        return factors
 
     def due(
         self, subject: Subject, *, step: int | None = None, size_bytes: int | None = None

@@ -24,7 +24,7 @@ class GpuModel:
     device: str  # as programs print it
     gpus_per_node: int
     memory_gib: int
-    nvlink_busbw_gbs: float
+    nvlink_busbw_gbs: float  # over PCIe where the GPUs have no NVLink
     nvlink_latency_us: float
     network_gbs: float
     network_latency_us: float
@@ -33,41 +33,17 @@ class GpuModel:
     step_time_s: float
     noise_ratio: float = 0.004
     gemm_tflops: float | None = None  # of matrix products alone; None: 1.3 times a training's
+    nics: int | None = None  # that a node offers to pods; None: one per GPU
 
     @property
     def gemm_rate(self) -> float:
         """Return the TFLOP/s of bfloat16 matrix products on one GPU."""
         return self.gemm_tflops or self.tflops_per_gpu * 1.3
 
-
-MODELS: Mapping[str, GpuModel] = {
-    "h100": GpuModel(
-        product="NVIDIA-H100-80GB-HBM3",
-        device="NVIDIA H100 80GB HBM3",
-        gpus_per_node=8,
-        memory_gib=2048,
-        nvlink_busbw_gbs=480.0,
-        nvlink_latency_us=28.0,
-        network_gbs=50.0,
-        network_latency_us=60.0,
-        network="IB",
-        tflops_per_gpu=540.0,
-        step_time_s=0.06,
-    ),
-    "gb200": GpuModel(
-        product="NVIDIA-GB200",
-        device="NVIDIA GB200",
-        gpus_per_node=4,
-        memory_gib=960,
-        nvlink_busbw_gbs=930.0,  # upstream demands 900 of a healthy rack; 883 is published of four nodes
-        nvlink_latency_us=30.0,
-        network_gbs=50.0,
-        network_latency_us=60.0,
-        network="IB",
-        tflops_per_gpu=1185.0,
-        step_time_s=0.05,
-    ),
-}
+    @property
+    def nics_per_node(self) -> int:
+        """Return how many NICs a node offers."""
+        return self.gpus_per_node if self.nics is None else self.nics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ Json = Any
 
 SIMULATED_LABEL = "cre.pytest.org/simulated"
 LIMITS_ANNOTATION = "cre.pytest.org/simulated-limits"
+NIC_RESOURCE = "cre.pytest.org/nics"  # what stands for a device plugin of the fast network
 SIMULATED_TAINT = {"key": SIMULATED_LABEL, "value": "true", "effect": "NoSchedule"}
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_DURATION_S = 40
@@ -73,6 +74,8 @@ def node_status(
     }
     if node.gpus:
         resources["nvidia.com/gpu"] = str(node.gpus)
+    if node.model.nics_per_node:
+        resources[NIC_RESOURCE] = str(node.model.nics_per_node)
     return {
         "capacity": resources,
         "allocatable": {**resources, **({"nvidia.com/gpu": str(gpus)} if node.gpus else {})},

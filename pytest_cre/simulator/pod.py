@@ -297,6 +297,10 @@ class PodRun:
         patch = {"metadata": {"uid": self.uid}, "status": status}
         await self.api.call("PATCH", f"{self.path}/status", patch, content_type=STRATEGIC_PATCH)
 
+    async def warn(self, reason: str, message: str) -> None:
+        """Write an Event of type Warning about the pod."""
+        await self.tell(self.pod, "Warning", reason, message)
+
     async def _while_reachable(self) -> None:
         while self.world.is_lost(self.node.name):
             await asyncio.sleep(_LOST_NODE_POLL_S)

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_cre.formats.yaml import YamlDocument, YamlProblem, parse_yaml, validate
 from pytest_cre.simulator.apifaults import ApiFault
+from pytest_cre.simulator.derivedlimits import derived_limits, without_those_given
 from pytest_cre.simulator.faults import After, Fault, Match
-from pytest_cre.simulator.hardware import MODELS, GpuModel, SimulatedNode
-from pytest_cre.simulator.recordings import Recording, load_recording
+from pytest_cre.simulator.hardware import GpuModel, SimulatedNode
+from pytest_cre.simulator.models import MODELS
+from pytest_cre.simulator.recordings import Recordings, load_recordings
 from pytest_cre.simulator.scenariofile import (
     FaultDocument,
     MatchDocument,
@@ -28,7 +30,7 @@ class RecordingRule:
     """Which containers replay which recording."""
 
     match: Match
-    recording: Recording
+    recordings: Recordings
     speed: float
 
 
@@ -51,6 +53,7 @@ class Scenario:
     api_faults: tuple[ApiFault, ...] = ()
     limits_json: str = "[]"
     recordings: tuple[RecordingRule, ...] = ()
+    only_recordings: bool = False  # GPU programs that no recording stands for end at once
     processes: tuple[ProcessRule, ...] = ()
     table_s: float = 1.0  # real time of one table of a collective
     init_s: float = 0.3  # real time from the start of a program to its first work
@@ -140,15 +143,16 @@ class _Builder:
             )
             if (value := self.first(key)) is not None
         }
-        seed = self.first("seed")
+        seed, nodes = self.first("seed"), self.nodes()
         return Scenario(
             name=self.name,
             seed=0 if seed is None else seed,
-            nodes=self.nodes(),
+            nodes=nodes,
             faults=(*self.links(), *(_fault(each) for each in self.all_of("faults"))),
             api_faults=tuple(each.fault() for each in self.all_of("api_faults")),
-            limits_json=self.limits_json(),
+            limits_json=self.limits_json(nodes),
             recordings=tuple(self.recordings()),
+            only_recordings=bool(self.first("only_recordings")),
             processes=tuple(
                 ProcessRule(match=_match(each.match), python=each.python)
                 for each in self.all_of("processes")
@@ -175,7 +179,7 @@ class _Builder:
                 if name in models:
                     models[name] = replace(models[name], **given)
                     continue
-                needed = {field.name for field in fields(GpuModel)} - {"noise_ratio", "gemm_tflops"}
+                needed = {field.name for field in fields(GpuModel) if field.default is MISSING}
                 if missing := sorted(needed - given.keys()):
                     raise layer.refuse(
                         f"new GPU model {name!r} needs {_camel(missing[0])} too", "hardware", name
@@ -204,30 +208,43 @@ class _Builder:
     def links(self) -> Iterator[Fault]:
         for form in self.all_of("links"):
             yield Fault(
-                action="slow-link", match=_match(form.match), factor=form.factor, link=form.link
+                action="slow-link",
+                match=_match(form.match),
+                factor=form.factor,
+                link=form.link,
+                to=_match(form.to) if form.to is not None else None,
             )
 
-    def limits_json(self) -> str:
-        limits = [
-            {
-                **each.model_dump(by_alias=True, exclude_none=True),
-                "tier": "simulated",
-                "source": f"scenario {self.name}",
-            }
-            for each in self.first("limits") or ()
+    def limits_json(self, nodes: Sequence[SimulatedNode]) -> str:
+        """Return the limits of the first file that gives any, or says how they follow."""
+        forms = (layer.form for layer in self.layers)
+        said = next((each for each in forms if each.has_limits), None)
+        if said is None:
+            return "[]"
+        limits: list[Mapping[str, object]] = [
+            each.model_dump(by_alias=True, exclude_none=True) for each in said.limits or ()
         ]
-        return json.dumps(limits, separators=(",", ":"), sort_keys=True)
+        if said.derived_limits is not None:
+            derived = derived_limits(nodes, said.derived_limits.margin)
+            limits = without_those_given(derived, limits)
+        own = {"tier": "simulated", "source": f"scenario {self.name}"}
+        whole = [{**each, **own} for each in limits]
+        return json.dumps(whole, separators=(",", ":"), sort_keys=True)
 
     def recordings(self) -> Iterator[RecordingRule]:
         for layer in self.layers:
             for number, form in enumerate(layer.form.recordings):
                 try:
-                    recording = load_recording(layer.path.parent / form.file)
+                    recordings = load_recordings(layer.path.parent / form.file)
                 except ValueError as problem:
                     raise layer.refuse(str(problem), "recordings", number, "file") from None
                 if form.exit_code is not None:
-                    recording = replace(recording, exit_code=form.exit_code)
-                yield RecordingRule(match=_match(form.match), recording=recording, speed=form.speed)
+                    recordings = {
+                        index: tuple(replace(each, exit_code=form.exit_code) for each in of_pod)
+                        for index, of_pod in recordings.items()
+                    }
+                match = _match(form.match)
+                yield RecordingRule(match=match, recordings=recordings, speed=form.speed)
 
 
 def _nodes(form: NodesDocument, model: GpuModel) -> Iterator[SimulatedNode]:

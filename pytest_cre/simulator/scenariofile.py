@@ -85,6 +85,7 @@ class HardwareDocument(Document):
     step_time_s: Annotated[Positive, Field(le=3600)] | None = None
     noise_ratio: Annotated[float, Field(ge=0, le=0.2)] | None = None
     gemm_tflops: Positive | None = None
+    nics: Annotated[int, Field(ge=0, le=64)] | None = None
 
 
 class MatchDocument(Document):
@@ -101,11 +102,18 @@ class MatchDocument(Document):
 
 
 class LinkDocument(Document):
-    """Links that are slower than the model from the start."""
+    """Links that are slower than the model from the start; with `to`, the network between nodes."""
 
     match: MatchDocument
     factor: Annotated[Positive, Field(le=1)]
     link: Link = "both"
+    to: MatchDocument | None = None
+
+    @model_validator(mode="after")
+    def _is_network(self) -> "LinkDocument":
+        if self.to is not None and "link" in self.model_fields_set:
+            raise ValueError("link has no meaning beside to, which is the network between nodes")
+        return self
 
 
 class AfterDocument(Document):
@@ -187,7 +195,7 @@ class LimitDocument(Document):
     entry: Text
     statistic: Literal["max", "at-size", "value"]
     size: Bytes | None = None
-    scale: Literal["full-scale", "intra-node", "intra-rack"] | None = None
+    scale: Literal["full-scale", "intra-node", "intra-rack", "diagnose"] | None = None
     min_nodes: Count | None = None
     max_nodes: Count | None = None
     fabric: Text | None = None
@@ -205,6 +213,12 @@ class LimitDocument(Document):
         if (self.statistic == "at-size") != (self.size is not None):
             raise ValueError("size is needed with statistic at-size, and only there")
         return self
+
+
+class DerivedLimitsDocument(Document):
+    """Limits that follow from the hardware, each by `margin` easier than what it reaches."""
+
+    margin: Annotated[float, Field(gt=0, lt=1)]
 
 
 class RecordingDocument(Document):
@@ -239,8 +253,15 @@ class ScenarioDocument(Document):
     faults: list[FaultDocument] = Field(default_factory=list)
     api_faults: list[ApiFaultDocument] = Field(default_factory=list)
     limits: list[LimitDocument] | None = None
+    derived_limits: DerivedLimitsDocument | None = None
     recordings: list[RecordingDocument] = Field(default_factory=list)
+    only_recordings: bool | None = None
     processes: list[ProcessDocument] = Field(default_factory=list)
+
+    @property
+    def has_limits(self) -> bool:
+        """Return whether the file says anything of limits, so that its base's do not hold."""
+        return self.limits is not None or self.derived_limits is not None
 
     @model_validator(mode="before")
     @classmethod

@@ -28,6 +28,9 @@ class PodControl(Protocol):
     def delete(self, mark: str = "") -> None:
         """Have the pod deleted, as somebody with a client does; `mark` as in `evict`."""
 
+    async def warn(self, reason: str, message: str) -> None:
+        """Write an Event of type Warning about the pod."""
+
 
 class World:
     """The state of one simulated cluster's machines."""
@@ -41,6 +44,8 @@ class World:
         self.runs: dict[str, ContainerRun] = {}  # running containers by pod UID and name
         self.checkpoints: dict[str, int] = {}  # newest durable step by place
         self.replayed: dict[str, int] = {}  # exit codes of recordings by their key
+        self.replay_starts: dict[str, float] = {}  # by Job, in monotonic seconds
+        self.replays: dict[str, int] = {}  # how often each pod of a Job was replayed, by its key
         self.ports: dict[str, int] = {}  # local ports that stand for those of process containers
         self.has_service: Callable[[str, str], Awaitable[bool]] = _no_service
         self.hit_node: Callable[[str, Fault], None] = lambda name, fault: None  # noqa: ARG005

@@ -169,15 +169,26 @@ def test_measurement_timeout_is_told_to_have_no_effect(read):
     assert note == "cert.yaml:6:23: measurementTimeout has no effect: logs are read to their end"
 
 
+def test_diagnosis_has_its_own_defaults_and_group_size(catalog):
+    text = HEAD + "  minGroupSize: 4\n  repeatCount: 3\n" + RACK.replace("intra-rack", "diagnose")
+    found = certification_of(text, "cert.yaml", catalog)
+    diagnosis, full = found.categories[:2]
+    entry = found.applied(catalog).entries[ALL_REDUCE]
+    options = resolve_options(entry, Fitting().option_defaults(entry, "diagnose"))
+
+    assert (diagnosis.scale, diagnosis.min_group_size, diagnosis.iterations) == ("diagnose", 4, 1)
+    assert (full.min_group_size, full.iterations) == (2, 3)
+    assert diagnosis.on(entry.at("diagnose")).timeout_s == 900
+    assert (options["numIterations"], options["numCycles"]) == ("5", "1")
+    assert entry.scales_on_request == ()
+
+
 ONE = "  categories: [{{domain: communication, variant: nccl-all-reduce, options: {{{}}}}}]\n"
 
 
 @pytest.mark.parametrize(
     "option",
     [
-        "enableCheckpoint: true",
-        "maxRestarts: 1",
-        "minGroupSize: 2",
         "mlnxPerNode: 8",
         "placement: Unpinned",
         "rdmaDeviceAccess: hostPath",
@@ -186,8 +197,6 @@ ONE = "  categories: [{{domain: communication, variant: nccl-all-reduce, options
         "saveTopK: 1",
         "sourceRepo: 'https://example.org/x'",
         "startupStallTimeoutSeconds: 60",
-        "storageClassName: fast",
-        "storageSize: 1Ti",
     ],
 )
 def test_unsupported_option_is_refused_by_name(refusal, option):
@@ -201,7 +210,26 @@ def test_unsupported_option_is_refused_by_name(refusal, option):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (ONE.format("testScale: diagnose"), "must be one of full-scale, intra-node, intra-rack"),
+        (
+            ONE.format("testScale: diagnos"),
+            "must be one of full-scale, intra-node, intra-rack, diagnose",
+        ),
+        (ONE.format("minGroupSize: 2"), "minGroupSize has no meaning at full-scale; take it out"),
+        (ONE.format("minGroupSize: 0, testScale: diagnose"), "must be at least 1"),
+        (
+            ONE.format("repeatCount: 2, testScale: diagnose"),
+            "repeatCount has no meaning at diagnose",
+        ),
+        (
+            ONE.format("nodesPerJob: 2, testScale: diagnose"),
+            "nodesPerJob has no meaning at diagnose",
+        ),
+        ("  minGroupSize: 4\n" + ONE.format(""), "no category takes minGroupSize"),
+        (
+            "  categories: [{domain: communication, variant: nccl-loopback, options: "
+            "{testScale: diagnose}}]\n",
+            "communication/nccl-loopback cannot run at diagnose; choices: intra-node",
+        ),
         (ONE.format("maxByte: 1G"), "is an unknown key; did you mean 'maxBytes'"),
         (
             ONE.format("maxBytes: 1Q"),
@@ -249,3 +277,33 @@ def test_taint_selectors_are_refused_by_name(catalog):
 def test_workload_run_given_as_a_certification_names_its_option(catalog):
     with pytest.raises(CatalogProblem, match="a WorkloadRun belongs to --cre-workload"):
         certification_of("kind: WorkloadRun\n", "w.yaml", catalog, "Certification")
+
+
+TRAINING = """\
+  categories:
+  - domain: training
+    variant: nemotron5-8b
+    options: {OPTIONS}
+"""
+
+
+def test_checkpoint_options_become_those_of_the_entry(read):
+    options = "{enableCheckpoint: true, maxRestarts: 1, storageClassName: fast, storageSize: 2.5Ti}"
+    (category,) = read(TRAINING.replace("{OPTIONS}", options)).categories
+
+    assert category.override.options == {
+        "enableCheckpoint": "true", "maxRestarts": "1", "storageClassName": "fast",
+        "storageSize": "2.5Ti",
+    }  # fmt: skip
+
+
+def test_checkpoint_options_that_no_volume_can_have_are_refused(refusal):
+    words = refusal(TRAINING.replace("{OPTIONS}", "{enableCheckpoint: true, storageSize: 10 TB}"))
+
+    assert "option 'storageSize' of training/nemotron5-8b must match" in words
+
+
+def test_checkpoint_option_of_a_category_without_one_is_refused(refusal):
+    words = refusal(ONE.format("enableCheckpoint: true"))
+
+    assert "communication/nccl-all-reduce has no option enableCheckpoint" in words

@@ -14,7 +14,7 @@ PLACE = "catalog/mine/bench.yaml"
             "image: ",
             "imgae: ",
             "4:1: imgae is an unknown key; did you mean 'image'? choices: architectures, "
-            "cost, description, env, ",
+            "checkpoint, cost, description, env, ",
         ),
         ("image: example.org/bench:1\n", "", "1:1: image is missing"),
         ("image: example.org/bench:1", "image: ''", "4:8: image must not be empty, got ''"),
@@ -35,9 +35,14 @@ PLACE = "catalog/mine/bench.yaml"
             "intra-node]",
             "intra-nod]",
             "5:22: scales[1] is unknown: 'intra-nod'; choices: full-scale, intra-node, "
-            "intra-rack, or a number of nodes",
+            "intra-rack, diagnose, or a number of nodes",
         ),
         ("intra-node]", "full-scale]", "5:22: scale full-scale stands twice"),
+        (
+            "intra-node]",
+            "intra-node]\nscalesOnRequest: [diagnose, intra-node]",
+            "6:29: scale intra-node stands twice",
+        ),
         ("[full-scale, intra-node]", "[]", "5:9: scales must not be empty, got a list"),
         ("[full-scale, intra-node]", "full-scale", "5:9: scales must be a list, got 'full-scale'"),
         (

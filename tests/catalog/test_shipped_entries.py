@@ -213,7 +213,8 @@ def test_page_of_the_entries_tells_scales_timeout_needs_and_cost(catalog):
     for name, entry in catalog.entries.items():
         _, _, scales, timeout, needs, cost = rows[name]
         gpus = [f"{entry.needs.gpus} GPUs"] if entry.needs.gpus > 1 else []
+        links = ["NVLink"] if entry.needs.has_nvlink else []
         assert scales == ", ".join(entry.scales)
         assert timeout == f"{entry.timeout_s / 3600:g}h"
-        assert needs == ", ".join([*gpus, *(words[each] for each in entry.needs.cluster)])
+        assert needs == ", ".join([*gpus, *links, *(words[each] for each in entry.needs.cluster)])
         assert cost == f"{entry.cost_s / 60:g} min"

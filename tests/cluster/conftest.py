@@ -50,6 +50,8 @@ class Reply:
 
     def refuse(self, status: int, reason: str, message: str = "", **headers: str) -> None:
         body = {"kind": "Status", "status": "Failure", "code": status, "reason": reason}
+        if (status, reason) == (404, "NotFound"):  # genuine servers name the object
+            body["details"] = {"name": urlsplit(self._handler.path).path.split("/")[-1]}
         self.json(body | {"message": message or reason.lower()}, status, **headers)
 
     def chunks(self, chunks: Iterable[bytes | float], *, is_ended: bool = True) -> None:

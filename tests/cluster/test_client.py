@@ -2,9 +2,11 @@ import base64
 import json
 import multiprocessing
 import socket
+import ssl
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from pytest_cre.cluster import exchange
 from pytest_cre.cluster.client import ApiProblem, Conflict, connect
 from pytest_cre.cluster.objects import CONFIG_MAP, JOB, JOB_SET, NODE, POD
 from pytest_cre.cluster.retry import RetryPolicy
-from pytest_cre.cluster.transport import pieces
+from pytest_cre.cluster.transport import pieces, transport_words
 from pytest_cre.errors import ClusterProblem, UsageProblem
 
 RUN = "cre.pytest.org/run"
@@ -97,6 +99,18 @@ def test_preflight_without_a_server_fails_in_seconds_and_one_line(tmp_path, writ
     assert "\n" not in str(found.value)
 
 
+@pytest.mark.parametrize(
+    "words", ["Missing Authority Key Identifier", "CA cert does not include key usage extension"]
+)
+def test_certificate_that_only_strict_checks_refuse_is_told_as_such(words):
+    problem = ssl.SSLCertVerificationError(1, f"[SSL: CERTIFICATE_VERIFY_FAILED] {words}")
+
+    told = transport_words(problem)
+
+    assert told.startswith("its CA certificate lacks extensions that Python 3.13 and later demand")
+    assert "kubectl takes it" in told
+
+
 def test_every_request_carries_the_token(serve):
     server = serve(lambda _, reply: reply.json({"items": []}))
     server.client().list(POD)
@@ -136,12 +150,91 @@ def test_a_rotated_token_is_read_again_for_every_kind_of_request(serve, write_ku
     assert len(server.requests) == 2
 
 
-def test_credentials_that_stay_refused_are_asked_twice_and_named(serve):
+def test_credentials_that_stay_refused_are_asked_twice_and_named(serve, quick):
     server = serve(always(404, "NotFound"))
     server.tokens = set()
     with pytest.raises(ApiProblem, match="list pods in team: 401 Unauthorized"):
-        server.client().list(POD)
+        server.client(quick(0.0)).list(POD)
     assert len(server.requests) == 2
+
+
+def test_refusal_of_credentials_that_passes_does_no_harm(serve):
+    refusals = iter(range(7))
+
+    def answer(_, reply):
+        if next(refusals, None) is None:
+            reply.json({"items": [{"metadata": {"name": "n"}}]})
+        else:
+            reply.refuse(401, "Unauthorized")
+
+    assert len(serve(answer).client().list(NODE).items) == 1
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_refusal_that_does_not_pass_ends_long_before_an_outage_would(serve, quick, status):
+    server = serve(lambda _, reply: reply.json({"code": status}, status))
+    policy = replace(quick(60.0), refusal_budget_s=0.1)
+    started = time.monotonic()
+    with pytest.raises(ApiProblem, match=f"list nodes: {status}"):
+        server.client(policy).list(NODE)
+    assert 0.05 < time.monotonic() - started < 5
+
+
+def test_kubeconfig_that_is_just_being_written_is_read_again(serve, quick, write_kubeconfig):
+    server = serve(lambda _, reply: reply.json({"items": []}))
+    client = server.client()
+    whole = server.kubeconfig.read_text()
+    server.tokens = {"second"}
+    server.kubeconfig.write_text(whole[:40])
+    timer = threading.Timer(
+        0.2, lambda: write_kubeconfig(server.kubeconfig, server.url, token="second")
+    )
+    timer.start()
+    assert client.list(NODE).items == ()
+    timer.join()
+
+
+def test_404_that_names_no_object_says_nothing_of_the_object(serve):
+    answers = iter([(404, b"404 page not found"), (404, b"{}"), (200, b'{"kind": "Job"}')])
+
+    def answer(_, reply):
+        status, body = next(answers)
+        reply.data(body, status)
+
+    assert serve(answer).client().get(JOB, "j") == {"kind": "Job"}
+
+
+@pytest.mark.parametrize("verb", ["list", "delete"])
+def test_404_of_a_kind_that_every_cluster_has_is_asked_again(serve, verb):
+    answers = iter([(404, b"404 page not found"), (200, b'{"items": []}')])
+
+    def answer(_, reply):
+        status, body = next(answers)
+        reply.data(body, status)
+
+    client = serve(answer).client()
+    if verb == "list":
+        assert client.list(POD).items == ()
+    else:
+        assert client.delete(POD, "p", uid="u") is True
+    assert next(answers, None) is None
+
+
+def test_404_of_a_kind_that_a_cluster_may_lack_is_its_answer(serve):
+    server = serve(lambda _, reply: reply.data(b"404 page not found", 404))
+    with pytest.raises(ApiProblem) as found:
+        server.client().list(JOB_SET)
+    assert (found.value.status, len(server.requests)) == (404, 1)
+
+
+def test_404_of_a_kind_that_is_served_for_certain_is_asked_again(serve):
+    answers = iter([(404, b"404 page not found"), (200, b'{"items": []}')])
+
+    def answer(_, reply):
+        status, body = next(answers)
+        reply.data(body, status)
+
+    assert serve(answer).client().list(JOB_SET, is_served=True).items == ()
 
 
 def test_a_missing_right_is_named_with_verb_and_resource(serve):
@@ -355,12 +448,11 @@ def test_an_answer_that_drips_is_given_up(serve, monkeypatch, quick):
     assert time.monotonic() - started < 3
 
 
-def test_a_hung_server_is_given_up_after_the_read_timeout(serve, monkeypatch, quick):
-    monkeypatch.setattr(exchange, "READ_TIMEOUT_S", 0.2)
+def test_a_hung_server_is_given_up_after_the_read_timeout(serve, quick):
     hang = threading.Event()
     server = serve(lambda *_: hang.wait(10))
     with pytest.raises(ClusterProblem, match="timed out"):
-        server.client(quick(0.0)).get(JOB, "j")
+        server.client(replace(quick(0.0), read_timeout_s=0.2)).get(JOB, "j")
     hang.set()
 
 

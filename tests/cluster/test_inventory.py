@@ -1,10 +1,11 @@
 import json
+import time
+import tracemalloc
 
 import pytest
 import yaml
 
 from pytest_cre.cluster.inventory import (
-    held_gpus,
     load_nodes,
     node_facts,
     read_nodes,
@@ -95,40 +96,32 @@ def test_read_nodes_gives_all_pages_sorted_by_name(serve):
     assert all(each.query["labelSelector"] == "a=b" for each in server.requests)
 
 
-def pod(name, gpus, node_name="n1", **spec):
-    container = {"resources": {"limits": {"nvidia.com/gpu": gpus}}}
-    return {
-        "metadata": {"name": name, "namespace": "team-a"},
-        "spec": {"nodeName": node_name, "containers": [container], **spec},
-    }
-
-
-def test_held_gpus_names_the_pods_of_every_namespace(serve):
-    init = [{"resources": {"requests": {"nvidia.com/gpu": "4"}}}]
-    sidecar = [{"restartPolicy": "Always", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
-    pods = [
-        pod("train-1", "2"),
-        pod("train-0", "6"),
-        pod("init", "1", "n2", initContainers=init),
-        pod("sidecar", "1", "n3", initContainers=sidecar),
-        pod("waiting", "8", None),
-        pod("cpu", "0"),
-        {"metadata": {}, "spec": None},
+def test_thousand_nodes_are_read_in_seconds_and_kept_small(serve):
+    images = [
+        {"names": [f"registry.example/image-{number}"], "sizeBytes": 1} for number in range(220)
     ]
-    server = serve(lambda _, reply: reply.json({"items": pods}))
-    assert held_gpus(server.client()) == {
-        "n1": (("team-a/train-0", 6), ("team-a/train-1", 2)),
-        "n2": (("team-a/init", 4),),
-        "n3": (("team-a/sidecar", 2),),
-    }
-    (request,) = server.requests
-    assert request.path == "/api/v1/pods"
-    assert request.query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+    bodies = []
+    for page in range(2):
+        names = [f"n{page}-{number:03}" for number in range(500)]
+        items = [node(name) for name in names]
+        for each in items:
+            each["status"]["images"] = images
+        more = {"continue": "second"} if page == 0 else {}
+        bodies.append(json.dumps({"metadata": more, "items": items}).encode())
+    assert len(bodies[0]) > 500 * 12_000
+    server = serve(lambda request, reply: reply.data(bodies["continue" in request.query]))
+    client = server.client()
+    tracemalloc.start()
+    began_s = time.process_time()
 
+    facts = read_nodes(client)
 
-def test_held_gpus_without_the_right_to_see_is_none(serve):
-    server = serve(lambda _, reply: reply.refuse(403, "Forbidden"))
-    assert held_gpus(server.client()) is None
+    took_s = time.process_time() - began_s
+    kept_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(facts) == 1000
+    assert took_s < 5  # it is far less where allocations are not traced
+    assert kept_bytes < 8 << 20
 
 
 @pytest.mark.parametrize(

@@ -47,16 +47,24 @@ class Asked:
     def __init__(self, *refused, problem=None):
         self.refused, self.problem = set(refused), problem
 
-    def can_i(self, verb, kind, *, subresource=""):
+    def can_i(self, verb, kind, *, subresource="", all_namespaces=False):
         if self.problem is not None:
             raise self.problem
-        return (verb, "/".join(filter(None, (kind.plural, subresource)))) not in self.refused
+        where = " everywhere" if all_namespaces and kind.is_namespaced else ""
+        return (
+            verb,
+            "/".join(filter(None, (kind.plural, subresource))) + where,
+        ) not in self.refused
 
 
 def test_missing_rights_are_named_by_verb_and_resource():
     client = Asked(("get", "pods/log"), ("list", "nodes"), ("update", "leases"))
 
     assert missing_rights(client) == ("get pods/log", "list nodes", "update leases")
+
+
+def test_right_to_see_the_pods_of_other_tenants_is_asked_for_apart():
+    assert missing_rights(Asked(("list", "pods everywhere"))) == ("list pods of all namespaces",)
 
 
 def test_rights_on_what_a_cluster_may_lack_are_not_demanded():

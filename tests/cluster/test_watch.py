@@ -257,3 +257,19 @@ def test_an_event_cut_into_pieces_is_put_together(watch, eventually):
         Script([listed()], [stream(*[line[i : i + 3] for i in range(0, len(line), 3)])])
     )
     eventually(lambda: names(watcher.snapshot()) == ["whole"])
+
+
+def test_refusals_are_timed_until_a_watch_is_open_again(watch, eventually):
+    refuse = lambda reply: reply.refuse(404, "")  # noqa: E731
+    held = stream(b"", hold_s=3.0)
+    watcher = watch(Script([listed(pod())], [refuse, refuse, refuse, held]))
+    eventually(lambda: watcher.refused_for_s > 0.05)
+    assert names(watcher.snapshot()) == ["p"]
+    eventually(lambda: watcher.refused_for_s == 0)
+    assert watcher.problem is None or watcher.problem.status == 404
+
+
+def test_silence_is_no_refusal(watch, eventually):
+    watcher = watch(Script([lambda reply: reply.drop()], [ended()]))
+    eventually(lambda: watcher.problem is not None)
+    assert watcher.refused_for_s == 0

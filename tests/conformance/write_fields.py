@@ -25,6 +25,7 @@ _ROOTS = (
     "Namespace",
     "Service",
     "ConfigMap",
+    "PersistentVolumeClaim",
     "Secret",
     "ServiceAccount",
     "Event",

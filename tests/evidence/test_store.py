@@ -12,6 +12,7 @@ from pytest_cre.evidence.manifest import (
 )
 from pytest_cre.evidence.masking import MASK
 from pytest_cre.evidence.model import (
+    DiagnosisSetup,
     Exclusion,
     GroupEvidence,
     JobFacts,
@@ -121,6 +122,13 @@ def test_store_written_evidence_reads_back_equal(tmp_path):
     folder = write(tmp_path, evidence)
 
     assert read_workflow(folder) == masked(evidence)
+
+
+def test_store_keeps_what_a_diagnosis_began_with(tmp_path):
+    setup = DiagnosisSetup(domains={"n2": "r", "n1": "r"}, nvlink_domains=("r",), min_group_size=4)
+    folder = write(tmp_path, workflow(diagnosis=setup))
+
+    assert read_workflow(folder).diagnosis == setup
 
 
 def test_store_layout_is_one_folder_per_entry_scale_group_and_attempt(tmp_path):

@@ -71,6 +71,10 @@ class RunningCertification:
             code=code, output=self._output.read_text(), report=report, evidence=self._evidence
         )
 
+    def logs(self) -> list[Path]:
+        """Return the logs that have reached the disk so far."""
+        return sorted(self._evidence.rglob("*.log"))
+
     def end(self) -> None:
         """End it if it still runs."""
         if self.process.poll() is None:

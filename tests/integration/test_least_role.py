@@ -25,7 +25,9 @@ LONG = ("-k", "nemotron5-8b", "--cre-kind=indexedJob", "--cre-option=maxSteps=23
 UNUSED_HERE = {
     ("computedomains", "namespace"): "made for nodes with NVLink between them; not served here",
     ("resourceclaimtemplates", "namespace"): "made for nodes whose GPUs DRA drivers hand out",
+    ("persistentvolumeclaims", "namespace"): "made for checkpoints, where storage provides volumes",
     ("resourceslices", "cluster"): "read where no node carries a product label",
+    ("resourceclaims", "cluster"): "read where pods on the nodes have such claims",
 }
 # What every account may do, so no role grants it.
 EVERYBODY = {("create", "authorization.k8s.io", "selfsubjectaccessreviews", "cluster")}
@@ -140,32 +142,33 @@ def without(plane):
     before = {path: plane.api.call("GET", path) for path in (ROLES, CLUSTER_ROLES)}
     client = connect(kubeconfig=str(plane.harness_kubeconfig), context=None, namespace=None)
 
-    def allows(verb, resource):
+    def allows(verb, resource, where):
         plural, _, subresource = resource.partition("/")
         (kind,) = [each for each in KINDS_ASKED if each.plural == plural]
-        return client.can_i(verb, kind, subresource=subresource)
+        is_everywhere = where == (CLUSTER_ROLES,)
+        return client.can_i(verb, kind, subresource=subresource, all_namespaces=is_everywhere)
 
     def put(path, rules):
         current = plane.api.call("GET", path)
         plane.api.call("PUT", path, current | {"rules": rules})
 
-    def take(verb, resource):
-        for path, role in before.items():
+    def take(verb, resource, where=(ROLES, CLUSTER_ROLES)):
+        for path in where:
             rules = []
-            for rule in role["rules"]:
+            for rule in before[path]["rules"]:
                 for each in rule["resources"]:
                     verbs = [v for v in rule["verbs"] if (v, each) != (verb, resource)]
                     rules.append({**rule, "resources": [each], "verbs": verbs})
             put(path, [rule for rule in rules if rule["verbs"]])
-        until(lambda: not allows(verb, resource))
-        removed.append((verb, resource))
+        until(lambda: not allows(verb, resource, where))
+        removed.append((verb, resource, where))
 
     removed = []
     yield take
     for path, role in before.items():
         put(path, role["rules"])
-    for verb, resource in removed:
-        until(lambda verb=verb, resource=resource: allows(verb, resource))
+    for right in removed:
+        until(lambda right=right: allows(*right))
 
 
 KINDS_ASKED = [
@@ -200,6 +203,19 @@ def test_without_a_verb_the_run_ends_in_error_and_names_it(
     assert f"may not {verb} {resource} (namespace default)" in done.output
     assert "pytest-cre rbac" in done.output
     assert admin.list(JOB, label_selector="cre.pytest.org/run").items == ()
+
+
+def test_without_the_right_to_see_other_tenants_the_run_ends_in_error_and_names_it(
+    without, start_certifying
+):
+    without("list", "pods", where=(CLUSTER_ROLES,))
+
+    done = start_certifying("-k", "nccl-all-reduce and not intra", *SMALL).result()
+
+    assert done.code == 1, done.output
+    assert done.report["result"] == "ERROR"
+    assert "may not list pods of all namespaces (namespace default)" in done.output
+    assert "pytest-cre rbac" in done.output
 
 
 def test_without_a_verb_on_an_operators_kind_the_run_as_that_kind_names_it(

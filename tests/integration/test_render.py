@@ -1,4 +1,4 @@
-"""Every entry, on every platform and architecture, as every kind: the API server takes it."""
+"""Every entry, on every platform and architecture, at every scale, as every kind: it is taken."""
 
 import json
 import time
@@ -131,7 +131,14 @@ def manifests_of(catalog, platform):
     seen = set()
     for entry in catalog.entries.values():
         for name in entry.architectures or catalog.architectures:
-            for kind in entry.workloads:
+            if entry.needs.has_nvlink and catalog.architecture(name).domain_gpus < 2:
+                continue  # not applicable
+            # What differs between kinds is seen at one scale, and the reverse.
+            kinds, scales = list(entry.workloads), entry.all_scales
+            for kind, scale in (
+                *((kind, scales[0]) for kind in kinds),
+                *((kinds[0], scale) for scale in scales[1:]),
+            ):
                 plan, _ = preview(
                     entry,
                     platform=platform,
@@ -140,6 +147,7 @@ def manifests_of(catalog, platform):
                     nodes=8,
                     scripts=dict.fromkeys(entry.scripts, "pass"),
                     kind=kind,
+                    scale=scale,
                 )
                 for manifest in plan.groups[0].manifests:
                     text = json.dumps(manifest, sort_keys=True)

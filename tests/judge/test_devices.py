@@ -85,6 +85,22 @@ def test_burn_in_above_its_limits_passes_with_the_figure_of_each_gpu(judged):
     assert figure_unit("gemm_tflops.gpu-1") == "TFLOP/s"
 
 
+def test_burn_in_by_its_spread_alone_never_passes(judged):
+    # Eight GPUs that are alike can all be slow.
+    verdict = gemm(judged, burn_in(7, 7), limits=[("gemm_spread", "<=", 0.05)])
+
+    assert verdict.code == "no-limit"
+    assert [(check.metric, check.code) for check in verdict.checks] == [
+        ("gemm_spread", "pass"),
+        ("gemm_tflops", "no-limit"),
+        ("gemm_spread", "no-limit"),
+    ]
+
+
+def test_burn_in_below_a_ceiling_alone_never_passes(judged):
+    assert gemm(judged, burn_in(7, 7), limits=[("gemm_tflops", "<=", 2000)]).code == "no-limit"
+
+
 def test_one_slow_gpu_fails_by_minimum_and_by_spread(judged):
     verdict = gemm(judged, burn_in(700, 700, 590), gpus=3)
 

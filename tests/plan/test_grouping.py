@@ -76,6 +76,11 @@ def test_exact_number_above_the_nodes_there_are_is_unmet():
         group_nodes(nodes_named(3), "4")
 
 
+def test_groups_of_a_diagnosis_are_not_known_beforehand():
+    with pytest.raises(UsageProblem, match="a diagnosis plans its own groups"):
+        group_nodes(nodes_named(2), "diagnose")
+
+
 def test_no_nodes_give_no_groups():
     assert group_nodes([], "intra-rack") == ()
 
@@ -83,7 +88,7 @@ def test_no_nodes_give_no_groups():
 @pytest.mark.parametrize("scale", ["", "0", "-1", "rack", "\u0661", "9" * 5000, "2.5"])
 def test_unknown_scale_names_the_choices(scale):
     with pytest.raises(
-        UsageProblem, match="choices: full-scale, intra-node, intra-rack, or a number"
+        UsageProblem, match="choices: full-scale, intra-node, intra-rack, diagnose, or a number"
     ):
         group_nodes(nodes_named(2), scale)
 

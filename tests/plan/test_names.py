@@ -35,6 +35,12 @@ def test_job_name_of_an_overflow_group_differs_from_its_namesake():
     assert overflow.startswith("cre-k3f2a-nccl-all-reduce-g0o-")
 
 
+def test_job_name_of_a_diagnosis_tells_stage_round_and_number():
+    name = job_name(**(IDENTITY | {"group": "intra-screening-no-nvl-r2-13"}))
+
+    assert name.startswith("cre-k3f2a-nccl-all-redu-i2-13-")
+
+
 def test_job_name_depends_on_the_run_only_where_the_run_id_stands():
     placeholder = job_name(**(IDENTITY | {"run_id": "run-id"}))
 
@@ -43,7 +49,9 @@ def test_job_name_depends_on_the_run_only_where_the_run_id_stands():
 
 @given(
     entry=st.from_regex(r"[a-z0-9-]{1,80}/[a-zA-Z0-9._-]{1,80}", fullmatch=True),
-    group=st.sampled_from(["group-0", "group-12345", "group-12345-overflow"]),
+    group=st.sampled_from(
+        ["group-0", "group-12345", "group-12345-overflow", "cross-boundary-r12-103"]
+    ),
     attempt=st.integers(0, 99),
     suffix=st.sampled_from(["-99999-xxxxx", "-launcher-xxxxx", "-node-0-99999-xxxxx"]),
 )

@@ -182,6 +182,10 @@ def rendered(catalog, entry, platform, architecture, kind, nodes):
 def test_every_entry_renders_on_every_platform_and_architecture_as_every_kind(catalog, platform):
     for name, entry in catalog.entries.items():
         for architecture in entry.architectures or ARCHITECTURES:
+            if entry.needs.has_nvlink and catalog.architecture(architecture).domain_gpus < 2:
+                with pytest.raises(UsageProblem, match="needs NVLink between the GPUs of a node"):
+                    rendered(catalog, name, platform, architecture, None, 8)
+                continue
             # Pods are the same for every architecture; what differs between kinds is seen on one.
             kinds = list(entry.workloads)
             for kind in kinds if architecture == "h100" else kinds[:1]:
@@ -233,3 +237,36 @@ def test_diagnostics_ask_for_no_nics_on_any_platform(catalog):
                 assert set((container.get("resources") or {}).get("limits") or {}) <= {
                     "nvidia.com/gpu"
                 }
+
+
+@pytest.mark.parametrize(
+    ("platform", "changes", "asked", "told", "settings"),
+    [
+        ("aws", {"provider_id": "aws:///eu/i-1"}, False, "providerID aws://", "aws"),
+        ("aws", {}, True, "--cre-platform", "aws"),
+        ("onprem", {}, False, "no rule of another platform", "onprem"),
+        (
+            "togetherai",
+            {"provider_id": "kubevirt://x", "labels": {"node-role.together.ai/worker": ""}},
+            False,
+            "providerID kubevirt://, label node-role.together.ai/worker",
+            "togetherai",
+        ),
+    ],
+)
+def test_ground_says_by_what_the_platform_was_told(
+    catalog, node, platform, changes, asked, told, settings
+):
+    nodes = [replace(node("n1"), **changes)]
+    ground = ground_of(
+        platform, catalog.architecture("h100"), catalog.platforms, nodes=nodes, was_asked=asked
+    )
+
+    assert (ground.platform, ground.told_by, ground.settings_of) == (platform, told, settings)
+
+
+def test_ground_names_the_platform_whose_settings_stand_in(catalog):
+    ground = ground_of("togetherai", catalog.architecture("l40"), catalog.platforms, nodes=[])
+
+    assert ground.settings_of == "onprem"
+    assert len(ground.warnings) == 1

@@ -3,6 +3,8 @@ import json
 
 import pytest
 
+from pytest_cre.catalog.entry import Checkpoint
+from pytest_cre.errors import CatalogProblem
 from pytest_cre.plan.model import NodeGroup
 from pytest_cre.plan.render import render_group
 
@@ -190,3 +192,57 @@ def test_render_placeholders_filled_in_give_what_a_run_creates(render):
         text = text.replace(name, value)
 
     assert text == json.dumps(render().manifests)
+
+
+CHECKPOINT = Checkpoint(
+    path="${checkpointPath}", enabled="${enableCheckpoint}", storage_size="2Ti",
+    storage_class_name="${storageClassName}", max_restarts="3",
+)  # fmt: skip
+ON = {
+    "maxBytes": "8G", "enableCheckpoint": "true", "checkpointPath": "/checkpoints/a",
+    "storageClassName": "",
+}  # fmt: skip
+
+
+def test_checkpoints_have_a_claim_made_first_and_mounted_by_every_pod(render, entry):
+    plan = render(dataclasses.replace(entry, checkpoint=CHECKPOINT), options=ON)
+
+    assert [each["kind"] for each in plan.manifests] == [
+        "PersistentVolumeClaim", "ConfigMap", "Service", "Job",
+    ]  # fmt: skip
+    claim, job = plan.manifests[0], plan.manifests[-1]
+    assert claim["metadata"] == job["metadata"]
+    assert claim["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "2Ti"}},
+    }
+    spec = job["spec"]["template"]["spec"]
+    assert {
+        "name": "checkpoints",
+        "persistentVolumeClaim": {"claimName": plan.job_name},
+    } in spec["volumes"]
+    assert {"name": "checkpoints", "mountPath": "/checkpoints/a"} in spec["containers"][0][
+        "volumeMounts"
+    ]
+    assert plan.max_restarts == 3
+
+
+def test_claim_names_the_storage_class_where_one_is_given(render, entry):
+    options = ON | {"storageClassName": "fast"}
+    plan = render(dataclasses.replace(entry, checkpoint=CHECKPOINT), options=options)
+
+    assert plan.manifests[0]["spec"]["storageClassName"] == "fast"
+
+
+def test_checkpoints_that_are_not_enabled_change_nothing(render, entry):
+    options = ON | {"enableCheckpoint": "false"}
+    plan = render(dataclasses.replace(entry, checkpoint=CHECKPOINT), options=options)
+
+    assert plan.manifests == render(options=options).manifests
+    assert plan.max_restarts == 0
+
+
+def test_option_that_no_volume_can_have_is_refused_by_entry(render, entry):
+    options = ON | {"checkpointPath": "here"}
+    with pytest.raises(CatalogProblem, match=r"^communication/nccl-all-reduce: checkpoint.path"):
+        render(dataclasses.replace(entry, checkpoint=CHECKPOINT), options=options)

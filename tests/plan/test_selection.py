@@ -3,7 +3,9 @@ from dataclasses import replace
 import pytest
 
 from pytest_cre.errors import UsageProblem
+from pytest_cre.evidence.model import GpuHolder
 from pytest_cre.plan.selection import select_nodes
+from pytest_cre.plan.tenants import without_busy
 
 NVIDIA_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 TEAM_TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
@@ -227,3 +229,63 @@ def test_select_cluster_of_simulated_and_real_nodes_is_refused(node, architectur
         UsageProblem, match=r"mixes simulated GPU nodes \(sim\) with real ones \(n1\)"
     ):
         select_nodes([simulated, node("n1", cordoned=True)], architectures, names=["sim"])
+
+
+# GPUs of other tenants
+
+TRAIN = GpuHolder(pod="team-a/train-0", gpus=6)
+
+
+def test_select_leaves_out_nodes_whose_gpus_somebody_holds_and_names_the_holder(
+    node, architectures
+):
+    selection = select_nodes([node("n1"), node("n2")], architectures, held={"n2": (TRAIN,)})
+
+    assert used(selection) == ["n1"]
+    (excluded,) = selection.excluded
+    assert excluded.reason == "busy"
+    assert excluded.message == "6 of 8 GPUs in use by team-a/train-0"
+
+
+def test_select_names_the_first_holder_and_counts_the_others(node, architectures):
+    others = [GpuHolder(pod=f"team-b/x-{number}", gpus=1) for number in range(2)]
+
+    def message(*holders):
+        return (
+            select_nodes([node("n1"), node("n2")], architectures, held={"n2": holders})
+            .excluded[0]
+            .message
+        )
+
+    assert message(others[0], TRAIN) == "7 of 8 GPUs in use by team-a/train-0 and 1 other pod"
+    assert message(*others, TRAIN) == "8 of 8 GPUs in use by team-a/train-0 and 2 other pods"
+
+
+def test_select_says_how_to_clean_up_what_an_earlier_run_left(node, architectures):
+    left = GpuHolder(pod="default/cre-0", gpus=8, run_id="k3f2a")
+
+    selection = select_nodes([node("n1"), node("n2")], architectures, held={"n2": (left,)})
+
+    assert selection.excluded[0].message == (
+        "8 of 8 GPUs in use by default/cre-0; left by run k3f2a, if that has ended: "
+        "pytest-cre cleanup --run k3f2a"
+    )
+
+
+def test_select_busy_comes_after_few_gpus_and_before_the_greatest_number(node, architectures):
+    nodes = [node("a", gpus=7), node("b"), node("c"), node("d")]
+    held = {"a": (TRAIN,), "b": (TRAIN,)}
+
+    selection = select_nodes(nodes, architectures, held=held, max_nodes=1)
+
+    assert used(selection) == ["c"]
+    assert reasons(selection) == {"a": "few-gpus", "b": "busy", "d": "over-max-nodes"}
+
+
+def test_without_busy_leaves_out_what_is_held_now(node, architectures):
+    selection = select_nodes([node("n1"), node("n2"), node("n3", cordoned=True)], architectures)
+
+    assert without_busy(selection, {}) == selection
+    now = without_busy(selection, {"n1": (TRAIN,)})
+    assert used(now) == ["n2"]
+    assert reasons(now) == {"n1": "busy", "n3": "cordoned"}

@@ -78,7 +78,7 @@ def test_rejudge_with_a_raised_limit_fails_the_entry_that_it_is_for(finished, tm
     for node, text in manifest["simulated_limits"].items():
         limits = json.loads(text)
         for limit in limits:
-            if limit.get("scale") == "intra-node" and limit["metric"] == "busbw":
+            if limit.get("maxNodes") == 1 and limit["metric"] == "busbw":
                 limit["value"] = 999
         manifest["simulated_limits"][node] = json.dumps(limits)
     (tmp_path / "evidence/run.json").write_text(json.dumps(manifest))

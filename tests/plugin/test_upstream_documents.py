@@ -96,13 +96,13 @@ def test_workload_run_is_one_item_and_judged_by_what_it_measures(on_racks):
 
 
 def test_certification_that_asks_for_what_we_cannot_do_ends_in_one_line(on_racks, tmp_path):
-    bad = CERTIFICATION.replace("numIterations: 2", "storageClassName: fast")
+    bad = CERTIFICATION.replace("numIterations: 2", "saveTopK: 1")
     (tmp_path / "cert.yaml").write_text(bad)
 
     done = on_racks("gb200-racks", "--cre-certification", "cert.yaml")
 
     assert done.code == 4
-    assert "cert.yaml:6:21: spec.storageClassName is not supported" in done.output
+    assert "cert.yaml:6:13: spec.saveTopK is not supported" in done.output
     assert "Traceback" not in done.output
 
 

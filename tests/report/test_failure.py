@@ -94,7 +94,7 @@ def test_failure_text_shows_the_log_of_the_failed_pod(check, group, item, eviden
     with_log = replace(seen.groups[0], logs=(*seen.groups[0].logs, *others))
 
     text = failure_text(verdict, evidence=replace(seen, groups=(with_log,)))
-    assert text.endswith("log of pod cre-job-3:\nNCCL WARN\n")
+    assert text.endswith("log of pod cre-job-3 on node node-3, exit code 1:\nNCCL WARN\n")
 
 
 def test_failure_text_hostile_log_and_reasons_stay_short_and_clean(check, group, item, evidence):

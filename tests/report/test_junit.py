@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_cre.report.junit import case_properties, suite_properties
+from pytest_cre.report.model import PlatformReport
 
 
 def test_case_properties_hold_entry_scale_verdict_and_size(mixed_run):
@@ -93,3 +94,14 @@ def test_suite_properties_simulated_run_carries_the_note(mixed_run, is_simulated
     assert found.get("cre.note") == (
         "simulated hardware, not a certification" if is_simulated else None
     )
+
+
+def test_suite_properties_hold_platform_and_warnings(run):
+    platform = PlatformReport(name="aws", told_by="providerID aws://", settings="onprem")
+    found = dict(suite_properties(replace(run(), platform=platform, warnings=("a", "b"))))
+
+    assert found["cre.platform"] == "aws"
+    assert found["cre.platform.told_by"] == "providerID aws://"
+    assert found["cre.platform.settings"] == "onprem"
+    assert (found["cre.warning.0"], found["cre.warning.1"]) == ("a", "b")
+    assert "cre.platform" not in dict(suite_properties(run()))

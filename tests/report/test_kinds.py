@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from pytest_cre.evidence.model import LogStream
-from pytest_cre.report.failure import causing_log
+from pytest_cre.report.failurelog import failure_log
 from pytest_cre.report.json import render_json
 from pytest_cre.report.junit import case_properties
 from pytest_cre.report.model import ItemReport, item_report
@@ -53,10 +53,10 @@ def test_kind_is_a_property_of_the_case(check, group, item, reported):
     assert "cre.kind" not in dict(case_properties(reported(verdict)))
 
 
-def test_causing_log_is_the_launchers_before_any_workers(check, group, item, evidence):
+def test_failure_log_is_the_launchers_before_any_workers(check, group, item, evidence):
     (seen,) = evidence(item(group(check(1.0)))).groups
     logs = (
         LogStream(pod="w-0", data=b"sshd\n", completion_index=0, role="worker"),
         LogStream(pod="l", data=b"table\n", role="launcher"),
     )
-    assert causing_log(replace(seen, logs=logs)).pod == "l"
+    assert failure_log(replace(seen, logs=logs)).pod == "l"

@@ -1,9 +1,10 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from pytest_cre.report.json import render_json
-from pytest_cre.report.model import ItemReport
+from pytest_cre.report.model import ItemReport, PlatformReport, RunReport
 
 
 def test_item_report_crosses_a_process_as_plain_json_types(mixed_run):
@@ -11,6 +12,20 @@ def test_item_report_crosses_a_process_as_plain_json_types(mixed_run):
         crossed = json.loads(json.dumps(item.to_dict()))
 
         assert ItemReport.from_dict(crossed) == item
+
+
+def test_run_report_crosses_a_file_with_platform_and_warnings(mixed_run):
+    platform = PlatformReport(name="aws", told_by="--cre-platform", settings="onprem")
+    report = replace(mixed_run, platform=platform, warnings=("a", "b"))
+
+    assert RunReport.from_dict(json.loads(render_json(report))) == report
+
+
+def test_run_report_of_a_file_without_a_platform_has_none(mixed_run):
+    told = json.loads(render_json(mixed_run))
+    del told["platform"], told["warnings"]
+
+    assert RunReport.from_dict(told) == mixed_run
 
 
 def test_item_report_takes_clocks_nodes_and_gpus_from_the_evidence(mixed_run):
@@ -36,8 +51,6 @@ def test_check_report_key_does_not_depend_on_its_neighbours(
     check, group, item, reported, metric, operator, size_bytes, key
 ):
     statistic = "at-size" if size_bytes else "max"
-    from dataclasses import replace
-
     given = check(1.0, metric=metric, operator=operator, value=1.0)
     given = replace(given, limit=replace(given.limit, size_bytes=size_bytes, statistic=statistic))
 
@@ -45,8 +58,6 @@ def test_check_report_key_does_not_depend_on_its_neighbours(
 
 
 def test_run_report_names_planned_items_that_never_ran(mixed_run):
-    from dataclasses import replace
-
     planned = (*mixed_run.planned, "suites/test_x.py::test_bandwidth[zz]")
     report = replace(mixed_run, planned=planned)
 
@@ -83,8 +94,6 @@ def test_render_json_hostile_text_is_readable_utf8(group, item, reported, run):
 
 
 def test_render_json_simulated_run_says_so(mixed_run):
-    from dataclasses import replace
-
     simulated = json.loads(render_json(replace(mixed_run, is_simulated=True)))
 
     assert simulated["note"] == "simulated hardware, not a certification"

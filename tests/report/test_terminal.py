@@ -1,5 +1,6 @@
 from dataclasses import dataclass, replace
 
+from pytest_cre.report.model import PlatformReport
 from pytest_cre.report.terminal import header_lines, result_line, summary_lines
 
 
@@ -121,3 +122,21 @@ def test_header_lines_real_cluster_names_the_architecture_asked_for():
     assert header_lines(settings, Catalog(("a",))) == [
         "cre: cluster kubernetes, 1 catalog entry, architecture gb200"
     ]
+
+
+AWS = PlatformReport(name="aws", told_by="providerID aws://", settings="onprem")
+WARNING = "platform aws has no settings for l40 (it knows h100); those of onprem are taken"
+
+
+def test_summary_lines_name_the_platform_its_fallback_and_the_warnings(run):
+    lines = lines_of(replace(run(), platform=AWS, warnings=(WARNING,)))
+
+    assert "platform aws, with the settings of onprem (told by providerID aws://)" in lines
+    assert f"warning: {WARNING}" in lines
+
+
+def test_summary_lines_of_a_platform_with_own_settings_name_no_other(run):
+    own = replace(AWS, settings="aws")
+
+    assert "platform aws (told by providerID aws://)" in lines_of(replace(run(), platform=own))
+    assert not any(line.startswith("platform") for line in lines_of(run()))

@@ -259,12 +259,18 @@ class FakeClient:
 
         return self._retried("get", kind.kind, name, do)
 
-    def list(self, kind, *, label_selector="", **_):
+    def list(self, kind, *, label_selector="", field_selector="", **_):
+        node = dict(
+            each.split("=") for each in field_selector.split(",") if "!" not in each and each
+        )
+        node_name = node.get("spec.nodeName")
+
         def do():
             matches = parse_selector(label_selector).matches
             with self.cluster.lock:
                 items = [copy.deepcopy(each) for each in self.cluster.find(kind.kind)
-                         if matches(each["metadata"].get("labels"))]  # fmt: skip
+                         if matches(each["metadata"].get("labels"))
+                         and node_name in (None, each.get("spec", {}).get("nodeName"))]  # fmt: skip
                 version = str(self.cluster.history[-1][0]) if self.cluster.history else "0"
             return Listing(items=tuple(items), resource_version=version)
 

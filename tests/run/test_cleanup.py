@@ -150,6 +150,61 @@ def test_sweep_pods_that_will_not_go_are_left_over_with_their_node(cluster, clie
     assert "Job/j" in swept.deleted
 
 
+def test_sweep_pods_that_keep_their_gpus_are_told_with_node_and_number(
+    cluster, client, left_behind
+):
+    for pod in cluster.find("Pod"):
+        container = {"resources": {"limits": {"nvidia.com/gpu": "8"}}}
+        pod["spec"] = {"nodeName": "n7", "containers": [container]}
+    cluster.stuck_pods = True
+
+    swept = sweep(client, "k3f2a", patience_s=0.0, sleep=lambda _: None)
+
+    assert swept.leftovers == tuple(f"8 GPUs of n7 still held by ns/j-{each}" for each in (0, 1))
+    assert "Job/j" in swept.deleted
+    assert not any("GPUs" in name for name in swept.deleted)
+
+
+def test_sweep_pod_that_holds_gpus_under_our_label_is_left_over_though_it_may_not_be_deleted(
+    cluster, client, ledger
+):
+    pod = manifest("Pod", "orphan")
+    container = {"resources": {"limits": {"nvidia.com/gpu": "4"}}}
+    pod["spec"] = {"nodeName": "n7", "containers": [container]}
+    cluster.put(pod, "ADDED")
+
+    swept = sweep(client, "k3f2a", [ledger.path], patience_s=0.0)
+
+    assert swept.leftovers == ("4 GPUs of n7 still held by ns/orphan",)
+    assert names(cluster) == ["Pod/orphan"]
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Job"])
+def test_sweep_takes_no_404_for_proof_that_nothing_is_left(
+    cluster, client, ledger, left_behind, kind
+):
+    cluster.fail("list", kind, ApiProblem("no such page", status=404, reason="", may_pass=True))
+
+    swept = sweep(client, "k3f2a", [ledger.path])
+
+    assert swept.leftovers == ("ConfigMap/cre-k3f2a",)
+    assert not swept.was_answered
+
+
+def test_sweep_of_a_kind_that_the_cluster_lacks_finds_none(cluster, client, left_behind):
+    cluster.fail("list", "JobSet", ApiProblem("no such page", status=404, reason=""))
+
+    assert sweep(client, "k3f2a").leftovers == ()
+
+
+def test_sweep_of_a_kind_that_the_run_made_wants_it_served(cluster, client, ledger, left_behind):
+    job_set = manifest("JobSet", "s") | {"apiVersion": "jobset.x-k8s.io/v1alpha2"}
+    ledger.announce(job_set)
+    cluster.fail("list", "JobSet", ApiProblem("no such page", status=404, reason=""))
+
+    assert "JobSet/s" in sweep(client, "k3f2a", [ledger.path]).leftovers
+
+
 def test_sweep_with_a_refused_delete_names_object_and_reason(cluster, client, ledger):
     service = manifest("Service", "j")
     ledger.announce(service)

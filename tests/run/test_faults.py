@@ -612,6 +612,51 @@ def test_watch_that_is_forbidden_is_an_api_error(cluster, run):
     assert "nodes is forbidden" in evidence.groups[0].problems[0].message
 
 
+@pytest.mark.parametrize("status", [401, 404])
+@pytest.mark.parametrize(("verb", "kind"), [("watch", "Pod"), ("list", "Node"), ("watch", "Job")])
+def test_watch_that_is_refused_for_a_moment_does_no_harm(
+    cluster, run, play_pass, status, verb, kind
+):
+    cluster.fail(verb, kind, refusal(status, "", "refused for now"), times=1)
+    cluster.on_job = play_pass
+
+    evidence = run()
+
+    assert evidence.groups[0].problems == ()
+
+
+def test_watch_that_stays_refused_is_an_api_error_in_its_words(cluster, run, client):
+    client.retry = replace(client.retry, refusal_budget_s=0.3)
+    cluster.fail("watch", "Pod", refusal(404, "", "the server could not find it"))
+    cluster.on_job = running_pair
+
+    evidence = run()
+
+    assert codes(evidence.groups[0]) == ["api-error"]
+    assert evidence.groups[0].problems[0].message == "the server could not find it"
+
+
+def test_pods_that_keep_their_gpus_are_told_with_node_and_number(cluster, run):
+    cluster.stuck_pods = True
+
+    def play(fake, job):
+        for pod in running_pair(fake, job):
+            resources = {"limits": {"nvidia.com/gpu": "8"}}
+            pod["spec"]["containers"] = [{"name": "main", "resources": resources}]
+            fake.put(pod)
+
+    cluster.on_job = play
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    evidence = run(stop=stop)
+
+    name = cluster.find("Pod")[0]["metadata"]["name"].rpartition("-0-")[0]
+    assert evidence.leftovers == (
+        f"8 GPUs of n1 still held by ns/{name}-0-aaaaa",
+        f"8 GPUs of n2 still held by ns/{name}-1-aaaaa",
+    )
+
+
 def test_pods_that_will_not_go_are_leftovers_with_their_nodes(cluster, run, play_pass):
     cluster.stuck_pods = True
     cluster.on_job = play_pass

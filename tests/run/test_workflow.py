@@ -1,4 +1,5 @@
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -112,11 +113,35 @@ def test_workflow_wants_more_runs_another_attempt_with_its_own_evidence(
     cluster.on_job = play_pass
     second = make_plan(attempt=1).groups[0]
 
-    evidence = run(wants_more=lambda group: second if group.attempt == 0 else None)
+    evidence = run(wants_more=lambda group: (second,) if group.attempt == 0 else ())
 
     assert [group.attempt for group in evidence.groups] == [0, 1]
     assert len({group.job.uid for group in evidence.groups}) == 2
     assert ours(cluster) == []
+
+
+def test_workflow_further_groups_come_in_the_order_in_which_they_were_planned(
+    cluster, run, make_plan, play_pass
+):
+    cluster.on_job = play_pass
+    (first,) = make_plan().groups
+    further = [
+        replace(
+            make_plan(attempt=attempt).groups[0],
+            group=replace(first.group, name=name),
+        )
+        for attempt, name in ((1, "z-r2-0"), (2, "a-r2-1"))
+    ]
+    asked = []
+
+    def wants_more(group):
+        asked.append(group.group)
+        return further if group.group == first.group.name else ()
+
+    evidence = run(wants_more=wants_more)
+
+    assert [group.group for group in evidence.groups] == ["group-0", "z-r2-0", "a-r2-1"]
+    assert sorted(asked) == ["a-r2-1", "group-0", "z-r2-0"]
 
 
 def test_workflow_kept_group_stays_and_is_no_leftover(cluster, run, play_pass):

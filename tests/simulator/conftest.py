@@ -30,6 +30,7 @@ class Played:
 
     code: int
     text: str
+    warnings: list[tuple[str, str]]
 
     @property
     def lines(self):
@@ -44,9 +45,13 @@ class FakePod:
         self.pod_ip = "10.64.0.9"
         self.node = world.nodes[pod["spec"]["nodeName"]]
         self.evicted = None
+        self.warnings = []
 
     def evict(self, message):
         self.evicted = message
+
+    async def warn(self, reason, message):
+        self.warnings.append((reason, message))
 
     def subject(self, container, command=""):
         metadata = self.pod["metadata"]
@@ -141,14 +146,15 @@ class Machines:
             return None
 
         async def one(pod):
-            container = Container(pod["spec"]["containers"][0], FakePod(pod, world))
+            side = FakePod(pod, world)
+            container = Container(pod["spec"]["containers"][0], side)
             await container.resolve(pod, fetch)
             try:
                 ended = await container.run_to_end(report)
             finally:
                 await container.stop(0.0)
             pieces = [piece async for piece in container.log.read(LogOptions())]
-            return Played(ended.code, b"".join(pieces).decode())
+            return Played(ended.code, b"".join(pieces).decode(), side.warnings)
 
         async def everything():
             async with asyncio.timeout(10):

@@ -104,3 +104,25 @@ def test_hang_of_one_node_stops_the_whole_table(machines):
     assert "524288" in first.text
     assert "Avg bus bandwidth" not in first.text
     assert second.code == 1
+
+
+def test_slow_way_holds_only_where_both_ends_take_part():
+    book = FaultBook(
+        [Fault(action="slow-link", match=Match(node="a*"), to=Match(node="b*"), factor=0.5)]
+    )
+    a, b, c = (subject(node=name, uid=name) for name in ("a1", "b1", "c1"))
+
+    assert book.way_factors([a, b, c]) == [0.5, 0.5, 1.0]
+    assert book.way_factors([a, c]) == [1.0, 1.0]
+    assert book.way_factors([a]) == [1.0]
+    assert list(book.holding("slow-link", a)) == []
+
+
+def test_slow_way_to_itself_needs_two_nodes():
+    book = FaultBook(
+        [Fault(action="slow-link", match=Match(node="a*"), to=Match(node="a*"), factor=0.5)]
+    )
+    a, other = (subject(node=name, uid=name) for name in ("a1", "a2"))
+
+    assert book.way_factors([a]) == [1.0]
+    assert book.way_factors([a, other]) == [0.5, 0.5]

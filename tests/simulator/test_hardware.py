@@ -1,13 +1,13 @@
 import pytest
 
 from pytest_cre.simulator.hardware import (
-    MODELS,
     Participant,
     SimulatedNode,
     bus_factor,
     group_speed,
     training_speed,
 )
+from pytest_cre.simulator.models import MODELS
 from pytest_cre.simulator.noise import gauss, unit
 
 H100 = MODELS["h100"]

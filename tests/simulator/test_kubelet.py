@@ -377,5 +377,5 @@ def test_simulator_with_an_unknown_scenario_starts_nothing():
             ready=asyncio.Event(),
         )
 
-    with pytest.raises(ValueError, match="'nope' is unknown; choices: crash-node"):
+    with pytest.raises(ValueError, match="'nope' is unknown; choices: a100-4"):
         asyncio.run(scene())

@@ -6,7 +6,7 @@ from pytest_cre.simulator.__main__ import main
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--scenario", "nope"], "scenario 'nope' is unknown; choices: crash-node, "),
+        (["--scenario", "nope"], "scenario 'nope' is unknown; choices: a100-4, "),
         (["--token-file", "/no/such/file"], "No such file"),
         (["--ca-file", "/no/such/file", "--scenario", "h100-2"], "No such file"),
     ],

@@ -12,7 +12,10 @@ def load(tmp_path, text, name="mine.yaml"):
 
 
 def test_shipped_scenarios_are_those_documented():
-    assert shipped_scenarios() == ("crash-node", "gb200-racks", "h100-2", "h100-8", "slow-node")
+    assert shipped_scenarios() == (
+        *("a100-4", "b200-4", "b300-4", "crash-node", "gb200-racks", "gb300-racks", "h100-2"),
+        *("h100-8", "h200-4", "l40-4", "l40s-4", "rtxpro6000-4", "slow-node"),
+    )
 
 
 @pytest.mark.parametrize("name", shipped_scenarios())
@@ -36,7 +39,10 @@ def test_shipped_scenario_has_nodes_and_limits_with_its_own_name(name):
 
 @pytest.mark.parametrize(
     ("name", "nodes", "gpus"),
-    [("h100-8", 8, 8), ("h100-2", 2, 8), ("gb200-racks", 8, 4), ("slow-node", 8, 8)],
+    [
+        *[("h100-8", 8, 8), ("h100-2", 2, 8), ("gb200-racks", 8, 4), ("slow-node", 8, 8)],
+        *[("gb300-racks", 8, 4), ("a100-4", 4, 8), ("rtxpro6000-4", 4, 8)],
+    ],
 )
 def test_shipped_scenario_has_the_nodes_of_its_name(name, nodes, gpus):
     scenario = load_scenario(name)
@@ -112,6 +118,10 @@ def test_scenario_extends_a_file_beside_it(tmp_path):
         ("extends: h100-2\nfaults: [{action: explode}]", "mine.yaml:2:19: "),
         ("extends: h100-2\nfaults: [{action: hang, factor: 2}]", "hang does not take factor"),
         ("extends: h100-2\nfaults: [{action: slow-link}]", "slow-link needs factor"),
+        (
+            "extends: h100-2\nlinks: [{match: {}, to: {}, link: nvlink, factor: 0.5}]",
+            "no meaning beside to",
+        ),
         ("extends: h100-2\nfaults: [{action: slow-link, factor: 2}]", "at most 1"),
         ("extends: h100-2\nfaults: [{action: straggler, factor: 0.5}]", "at least 1"),
         ("extends: h100-2\nfaults: [{action: straggler, factor: 2, after: {step: 1}}]", "seconds"),
@@ -119,7 +129,7 @@ def test_scenario_extends_a_file_beside_it(tmp_path):
         ("extends: h100-2\nfaults: [{action: hang, after: {size: 8X}}]", "must be a size"),
         (
             "nodes: [{name: a, gpu: h300}]",
-            "mine.yaml:1:24: GPU model 'h300' is unknown; choices: gb200, h100",
+            "mine.yaml:1:24: GPU model 'h300' is unknown; choices: a100, b200, b300, gb200, gb300, h100",
         ),
         ("nodes: [{name: A_b, gpu: h100}]", "must be a node name"),
         ("nodes: [{name: a, count: 2, gpu: h100}]", "must hold {index}"),

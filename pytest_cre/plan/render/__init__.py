@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from pytest_cre.catalog.checkpoint import CheckpointVolume, checkpoint_volume
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
+from pytest_cre.errors import CatalogProblem
 from pytest_cre.plan.model import GroupPlan, NodeGroup
 from pytest_cre.plan.names import group_labels, job_name
 from pytest_cre.plan.overrides import NO_FITTING, Fitting
@@ -45,7 +47,8 @@ def render_group(
     `owner` is name and UID of the run's ConfigMap, which owns every object. `options` are the
     entry's options, complete; `scripts` the text of each file in `entry.scripts`. Node names, UID
     and run id are put in as given, so placeholders come out as placeholders. The entry must name
-    the kind. `fitting` changes the manifests as platform, architecture and site ask.
+    the kind. `fitting` changes the manifests as platform, architecture and site ask. Raises
+    `CatalogProblem` for an option that no checkpoint volume can have.
     """
     form = _FORMS[kind]
     name = job_name(
@@ -75,6 +78,10 @@ def render_group(
         "architecture": architecture or "unknown",
         "test": entry.test or "",
     }
+    try:
+        checkpoint = checkpoint_volume(entry.checkpoint, values)
+    except CatalogProblem as problem:
+        raise CatalogProblem(f"{entry.name}: {problem}") from None
     manifests = form.objects(
         Rendering(
             entry=entry,
@@ -86,10 +93,13 @@ def render_group(
             values=values,
             gpus_per_node=gpus_per_node,
             tolerations=tolerations,
+            checkpoint=checkpoint,
         )
     )
     if entry.scripts:
         manifests = (_script_map(entry, metadata, scripts), *manifests)
+    if checkpoint is not None:
+        manifests = (_claim(checkpoint, metadata), *manifests)
     manifests, applied = fitting.fit(
         manifests,
         entry,
@@ -108,7 +118,23 @@ def render_group(
         manifests=manifests,
         platform=fitting.platform,
         overrides=applied,
+        max_restarts=checkpoint.max_restarts if checkpoint is not None else 0,
     )
+
+
+def _claim(checkpoint: CheckpointVolume, metadata: Manifest) -> Manifest:
+    """Return the claim of the volume; all pods of a life write to it, and the next life reads it."""
+    storage_class = checkpoint.storage_class_name
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": {
+            "accessModes": ["ReadWriteMany"],
+            "resources": {"requests": {"storage": checkpoint.storage_size}},
+        }
+        | ({"storageClassName": storage_class} if storage_class is not None else {}),
+    }
 
 
 def _script_map(entry: CatalogEntry, metadata: Manifest, scripts: Mapping[str, str]) -> Manifest:

@@ -35,6 +35,8 @@ def base_container(rendering: Rendering, name: str = MAIN_CONTAINER) -> Containe
     mounts: list[Manifest] = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108
     if entry.scripts:
         mounts.append({"name": "scripts", "mountPath": SCRIPTS_PATH, "readOnly": True})
+    if rendering.checkpoint is not None:
+        mounts.append({"name": "checkpoints", "mountPath": rendering.checkpoint.path})
     return {
         "name": name,
         "image": entry.image,
@@ -65,6 +67,9 @@ def pod_template(
     volumes: list[Manifest] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
     if rendering.entry.scripts:
         volumes.append({"name": "scripts", "configMap": {"name": rendering.name}})
+    if rendering.checkpoint is not None:
+        claim = {"claimName": rendering.name}
+        volumes.append({"name": "checkpoints", "persistentVolumeClaim": claim})
     return {
         "metadata": {"labels": rendering.pod_labels},
         "spec": {

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_cre.catalog.checkpoint import CheckpointVolume
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadCommand
 from pytest_cre.plan.model import NodeGroup
 
@@ -27,6 +28,7 @@ class Rendering:
     values: Mapping[str, str]  # what `${name}` stands for
     gpus_per_node: int
     tolerations: Sequence[Mapping[str, str]]
+    checkpoint: CheckpointVolume | None = None
 
     @property
     def nodes(self) -> int:

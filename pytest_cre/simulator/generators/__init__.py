@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _NOT_FOUND_EXIT = 127
+_NOT_RECORDED = "no recording of the scenario matches this container"
+NOT_REPLAYED = "NotReplayed"  # reason of the Event about a pod that none of the recordings fits
 
 Generator = Callable[["ContainerRun", Launch], Awaitable[int]]
 _PROGRAMS: Mapping[str, Generator] = {
@@ -58,6 +60,13 @@ async def run_command(
         launch = take_apart(argv, dict(run.call.env) if env is None else env)
         generator = _generator(launch)
         if generator is not None:
+            scenario = run.world.scenario
+            if scenario.only_recordings:
+                run.write(f"simulator: {_NOT_RECORDED}, and onlyRecordings is set", "stderr")
+                return _NOT_FOUND_EXIT
+            if scenario.recordings:
+                words = f"{_NOT_RECORDED}, so its output is generated"
+                await run.control.warn(NOT_REPLAYED, f"{words} (scenario {scenario.name})")
             return await generator(run, launch)
     except UsageExit as ending:
         run.write(ending.text, "stderr" if ending.code else "stdout")

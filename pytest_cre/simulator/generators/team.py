@@ -17,9 +17,24 @@ if TYPE_CHECKING:
 TeamDriver = Callable[["Team"], Awaitable[int]]
 
 NCCL_VERSION = "2.27.7"
+CLOSING_S = 0.3  # from SIGTERM until torchrun has closed its workers
 NOTICE_S = 0.2  # until the others notice that a peer is gone
 _ATTEMPT_LABEL = "cre.pytest.org/attempt"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+# What NCCL says of each network.
+_OOB = "[RO]; OOB eth0:10.0.0.1<0>"
+_NETWORK_LINES: Mapping[str, tuple[str, ...]] = {
+    "Socket": (
+        "NET/IB : No device found.",
+        "NET/Socket : Using [0]eth0:10.0.0.1<0>",
+        "Using network Socket",
+    ),
+    "IB": (f"NET/IB : Using [0]mlx5_0:1/IB {_OOB}", "Using network IB"),
+    "RoCE": (f"NET/IB : Using [0]mlx5_0:1/RoCE {_OOB}", "Using network IB"),
+    "EFA": ("NET/OFI Selected provider is efa, fabric is efa", "Using network Libfabric"),
+}
 
 
 class Team:
@@ -69,8 +84,12 @@ class Team:
     def participants(self) -> list[Participant]:
         """Return the nodes as fast as faults and environment leave them."""
         found = []
-        for run, count in self._counts():
+        counts = self._counts()
+        book = counts[0][0].world.faults
+        factors = book.way_factors([run.subject for run, _ in counts])
+        for (run, count), factor in zip(counts, factors, strict=True):
             member = run.participant(count)
+            member = replace(member, network_factor=member.network_factor * factor)
             if self.env.get("NCCL_MNNVL_ENABLE") == "0":
                 member = replace(member, node=replace(member.node, domain=member.node.name))
             if self.env.get("NCCL_P2P_DISABLE") == self.env.get("NCCL_SHM_DISABLE") == "1":
@@ -114,11 +133,8 @@ class Team:
             process = self.process_id(rank)
             lead = f"{run.host_name}:{process}:{process + 40} [{local}] NCCL INFO"
             network = self.network_of(run)
-            lines = ["NET/IB : No device found.", "NET/Socket : Using [0]eth0:10.0.0.1<0>"]
-            if network != "Socket":
-                lines = [f"NET/{network} : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>"]
-            lines += [
-                f"Using network {network}",
+            lines = [
+                *_NETWORK_LINES.get(network, (f"Using network {network}",)),
                 f"comm 0x55d0c0 rank {rank} nranks {self.size} cudaDev {local} nvmlDev {local} "
                 f"busId {self.bus_id(rank)} commId 0x5eed - Init COMPLETE",
             ]
@@ -172,6 +188,12 @@ async def run_torch(run: "ContainerRun", launch: Launch, driver: TeamDriver) -> 
             "stderr",
         )
         return _report_child(run, launch, 1, rank)
+    except asyncio.CancelledError:
+        if launch.launcher == "torchrun" and not run.ending.done():
+            words = "api.SignalException: Process 1 got signal: 15"
+            run.write(f"torch.distributed.elastic.multiprocessing.{words}", "stderr")
+            await asyncio.sleep(CLOSING_S)
+        raise
 
 
 def _join(run: "ContainerRun", launch: Launch, key: str, processes: int) -> "Group[ContainerRun]":

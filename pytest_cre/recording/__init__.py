@@ -1,0 +1,1 @@
+"""Recordings for the simulator, made from evidence: no name and no address of the site is left."""
