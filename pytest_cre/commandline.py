@@ -22,6 +22,8 @@ AGAIN = pytest.StashKey[tuple[list[str], list[str]]]()  # arguments, those of th
 
 def give_up_if_misread(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
     """Turn a run whose command line was misread into one that does nothing, with nothing loaded."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # the controller's command line, which was read rightly, beside files made since
     options = {name for each in parser.getgroup("cre").options for name in each.names()}
     given = expanded(config.invocation_params.args)
     variables = shlex.split(os.environ.get(ADDOPTS, ""))

@@ -77,7 +77,7 @@ _GUID = re.compile(
 _UUID = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?!\w)")
 # Whatever the patterns above find stands on a line that this one finds, at a hundred times the speed.
 _SUSPICIOUS = (
-    rb"(?:[0-9A-Fa-f]{0,4}:){3}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-|\"\d{10}|(?:\d{1,3}\.){3}\d|://"
+    rb"::|(?:[0-9A-Fa-f]{0,4}:){3}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-|\"\d{10}|(?:\d{1,3}\.){3}\d|://"
     rb"|\.(?:" + _ENDINGS + rb")|:\d{1,9}:\d{1,9} \[\d|Pid\s{1,9}\d|on (?:node|host) |ip-\d"
     rb"|(?i:host_?(?:name)?[\"']?[=:]|(?:user|username|logname)[\"']?=)|@[A-Za-z]"
     rb"|/(?:home|[Uu]sers)/"

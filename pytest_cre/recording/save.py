@@ -88,10 +88,17 @@ def _write_group(
         return "its log is not whole"
     if group.job is None or group.job.terminal == "none":
         return "its Job has not come to an end"
-    start_ns = min(_started_ns(log, group) for log in logs)  # one for all: they ran side by side
-    texts = {name: (log, _recording(log, group, scrubber, start_ns)) for name, log in _named(logs)}
+    starts_ns: dict[int, int] = {}  # one for all pods of a life: they ran side by side
+    for log in logs:
+        life, start_ns = _life(log, group), _started_ns(log, group)
+        starts_ns[life] = min(start_ns, starts_ns.get(life, start_ns))
+    texts = {
+        name: (log, _recording(log, group, scrubber, starts_ns[_life(log, group)]))
+        for name, log in _named(logs)
+    }
     back = tuple(
-        replace(log, data=replayed(text, started_ns=start_ns)) for log, text in texts.values()
+        replace(log, data=replayed(text, started_ns=starts_ns[_life(log, group)]))
+        for log, text in texts.values()
     )
     again = measure(replace(group, logs=back))
     if figures(again) != figures(measure(group)):
@@ -131,6 +138,11 @@ def _started_ns(log: LogStream, group: GroupEvidence) -> int:
     if pod is None or pod.restart_count != log.restart_count or pod.started_ns is None:
         return first_time_ns(log.data)
     return pod.started_ns
+
+
+def _life(log: LogStream, group: GroupEvidence) -> int:
+    """Return of which life of the workload the log is, counted from 0."""
+    return sum(log.attempt > each.last_attempt for each in group.restarts)
 
 
 def _pod(log: LogStream, group: GroupEvidence) -> PodFacts | None:

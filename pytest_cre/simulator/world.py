@@ -45,7 +45,7 @@ class World:
         self.checkpoints: dict[str, int] = {}  # newest durable step by place
         self.replayed: dict[str, int] = {}  # exit codes of recordings by their key
         self.replay_starts: dict[str, float] = {}  # by Job, in monotonic seconds
-        self.replays: dict[str, int] = {}  # how often each pod of a Job was replayed, by its key
+        self.replays: dict[str, int] = {}  # how often each pod of a Job, by its name, was replayed
         self.ports: dict[str, int] = {}  # local ports that stand for those of process containers
         self.has_service: Callable[[str, str], Awaitable[bool]] = _no_service
         self.hit_node: Callable[[str, Fault], None] = lambda name, fault: None  # noqa: ARG005
@@ -99,6 +99,7 @@ class ContainerRun:
         self.subdomain: str = pod["spec"].get("subdomain") or ""
         owners = pod["metadata"].get("ownerReferences") or ()
         self.owner_uid: str = next((each["uid"] for each in owners), subject.pod_uid)
+        self.owner_name: str = next((each.get("name", "") for each in owners), "") or self.owner_uid
         self.labels: Mapping[str, str] = pod["metadata"].get("labels") or {}
         self.is_hung = False
         self.is_to_restart = False  # whatever its pod's policy says

@@ -15,6 +15,7 @@ SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
 LONG = ("--cre-option", "maxSteps=100000")
 ONE_SCALE = ("--cre-scale", "full-scale")
 TIMES = ("duration_s", "queue_s", "start_s", "run_s")  # of the wall clock, whatever the seed
+OF_ONE_RUN = (*TIMES, "run_id", "pod")  # names of pods are drawn by the cluster
 
 MIXED = """
 import pytest
@@ -66,7 +67,9 @@ def test_figure(cre_bandwidth):
 def timeless(value):
     """Return a report without what differs from run to run of the same seed."""
     if isinstance(value, dict):
-        known = {key: each for key, each in value.items() if key not in (*TIMES, "run_id")}
+        known = {key: each for key, each in value.items() if key not in OF_ONE_RUN}
+        if "exit_code" in known and "reason" in known:
+            known.pop("text", None)  # of a log, with its times
         if "text" in known:  # below its first line it quotes logs, with their times
             known["text"] = known["text"].partition("\n")[0]
         return {key: timeless(each) for key, each in known.items()}
@@ -79,7 +82,9 @@ def junit_cases(path):
     cases = {}
     for case in ElementTree.parse(path).iter("testcase"):
         properties = {each.get("name"): each.get("value") for each in case.iter("property")}
-        properties = {name: value for name, value in properties.items() if not name.endswith(TIMES)}
+        properties = {
+            name: value for name, value in properties.items() if not name.endswith(OF_ONE_RUN)
+        }
         outcome = [
             (each.tag, each.get("message").partition("\n")[0])
             for each in case

@@ -7,11 +7,12 @@ import yaml
 
 from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_suites
 from pytest_cre.errors import EvidenceProblem
+from pytest_cre.evidence.model import Restart
 from pytest_cre.measure.measurement import measure_group
 from pytest_cre.recording.save import figures, save_recording
 from pytest_cre.recording.scenario import RecordedRun
 from pytest_cre.simulator.scenario import load_scenario
-from tests.recording.conftest import JOB, log, pod, table_lines
+from tests.recording.conftest import JOB, START_NS, log, pod, stamped, table_lines
 
 RUN = RecordedRun(
     nodes=("falcon-gpu-1", "falcon-gpu-2"), products={"h100": "NVIDIA-H100-80GB-HBM3"}
@@ -94,6 +95,24 @@ def test_container_that_failed_and_the_one_after_it_are_replayed_in_this_order(
     (rule,) = load_scenario(str(folder / "scenario.yaml")).recordings
     assert [each.exit_code for each in rule.recordings[0]] == [1, 0]
     assert rule.recordings[0][0].outputs[0].data == b"Killed\n"
+
+
+def test_workload_that_was_restarted_counts_from_the_start_of_each_life(save, group, workflow):
+    later_ns = START_NS + 60 * 10**9
+    lives = (pod(0, "falcon-gpu-1"), pod(0, "falcon-gpu-1", name="again", attempt=1))
+    lives = (lives[0], replace(lives[1], started_ns=later_ns, finished_ns=later_ns + 10**9))
+    logs = (
+        log(lives[0], ["stalled"]),
+        log(lives[1], [], attempt=1, data=stamped(table_lines(), later_ns)),
+    )
+    first = Restart(job=group().job, problems=(), step=5, last_attempt=0)
+    folder, _ = save(workflow(group(pods=lives, logs=logs, restarts=(first,))))
+    (rule,) = load_scenario(str(folder / "scenario.yaml")).recordings
+    assert [each.started_ns for each in rule.recordings[0]] == [
+        START_NS // 10**9 * 10**9,
+        later_ns,
+    ]
+    assert rule.recordings[0][1].outputs[0].offset_s == 0
 
 
 @pytest.mark.parametrize(

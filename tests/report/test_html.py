@@ -8,10 +8,12 @@ from html.parser import HTMLParser
 import pytest
 
 from pytest_cre.judge.nodes import NodeFailure
+from pytest_cre.plan.diagnose.model import NodeFinding
+from pytest_cre.report.diagnosis import DiagnosisReport
 from pytest_cre.report.failurelog import FailureLog
 from pytest_cre.report.html.page import render_html
 from pytest_cre.report.json import render_json
-from pytest_cre.report.model import RunReport
+from pytest_cre.report.model import PlatformReport, RunReport
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 HOSTILE = (
@@ -104,6 +106,19 @@ def test_page_names_what_was_left_behind_and_never_ran(mixed_run):
     text = Page(render_html(report)).text
     assert "Left behind in the clusterJob gpu/x" in text
     assert "Planned and never runa::never" in text
+
+
+def test_page_tells_platform_warnings_and_a_diagnosis(mixed_run):
+    finding = NodeFinding(node="n-3", domain="n-3", state="faulty", reason="slow")
+    diagnosis = DiagnosisReport(rounds=2, tests=(), nodes=(finding,))
+    item = replace(mixed_run.items[1], diagnosis=diagnosis)
+    platform = PlatformReport(name="aws", told_by="providerID", settings="kind")
+    report = replace(mixed_run, items=(item,), platform=platform, warnings=("beware",))
+    text = Page(render_html(report)).text
+    assert "platformaws, with the settings of kind (told by providerID)" in text
+    assert "warning: beware" in text
+    assert "Diagnosis: 0 tests in 2 rounds" in text
+    assert "n-3n-3faultyslow" in text
 
 
 def with_hostile_texts(report):

@@ -6,8 +6,6 @@ from xml.etree import ElementTree as ET
 from pytest_cre.judge.words import number_words
 from pytest_cre.report.text import clean
 
-Content = "ET.Element | str | None"
-
 
 def element(tag: str, *contents: "ET.Element | str | None", **attributes: str) -> ET.Element:
     """Return an element with these contents, in order; None is left out.

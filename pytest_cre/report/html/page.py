@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
+from pytest_cre.report.diagnosis import DiagnosisReport
 from pytest_cre.report.html.elements import (
     bullets,
     element,
@@ -19,6 +20,7 @@ from pytest_cre.report.model import (
     CheckReport,
     GroupReport,
     ItemReport,
+    PlatformReport,
     RunReport,
     plain,
 )
@@ -28,6 +30,8 @@ from pytest_cre.report.terminal import result_line
 FIGURES = (
     *("entry", "group", "metric", "measured", "limit", "margin", "verdict", "source of the limit"),
 )
+
+STAGES = ("stage", "tests", "passed", "failed", "without limit", "no result")
 
 
 def render_html(report: RunReport) -> str:
@@ -60,6 +64,9 @@ def _sections(report: RunReport, title: str) -> Iterator[ET.Element]:
     if report.is_simulated:
         yield element("p", SIMULATED_NOTE, class_="note")
     yield _run_facts(report)
+    warnings = bullets(f"warning: {word}" for word in report.warnings)
+    if warnings is not None:
+        yield warnings
     yield element("h2", "Figures")
     yield table(FIGURES, list(_figure_rows(report)), numeric=(3, 4, 5))
     yield from _untested(report)
@@ -82,6 +89,7 @@ def _run_facts(report: RunReport) -> ET.Element:
             ("cluster", " ".join(filter(None, (cluster.kind, cluster.server_version)))),
             ("namespace", cluster.namespace),
             ("architecture", report.architecture or "unknown"),
+            ("platform", _platform_words(report.platform) if report.platform else None),
             ("nodes", f"{len(report.nodes)}: {', '.join(report.nodes)}"),
             ("catalog", report.catalog_sha256),
             ("pytest-cre", report.plugin_version),
@@ -171,9 +179,31 @@ def _item(item: ItemReport) -> ET.Element:
         f"{item.code}: {item.title}",
         about,
         bullets(item.reasons),
+        _diagnosis(item.diagnosis) if item.diagnosis is not None else None,
         *(_group(group) for group in item.groups),
         folded("What pytest showed", shown) if shown is not None else None,
         is_open=item.code in ("fail", "inconclusive", "error"),
+    )
+
+
+def _platform_words(platform: PlatformReport) -> str:
+    instead = f", with the settings of {platform.settings}" if platform.settings else ""
+    return f"{platform.name}{instead} (told by {platform.told_by})"
+
+
+def _diagnosis(report: DiagnosisReport) -> ET.Element:
+    """Return what a diagnosis found: each node's state, and its tests by stage."""
+    nodes = [(each.node, each.domain, each.state, each.reason or "-") for each in report.nodes]
+    faults = [
+        (each.cause, ", ".join(each.nodes), ", ".join(each.others) or "-")
+        for each in report.infrastructure
+    ]
+    return element(
+        "section",
+        element("h3", f"Diagnosis: {len(report.tests)} tests in {report.rounds} rounds"),
+        table(STAGES, report.stage_rows(), numeric=range(1, len(STAGES))),
+        table(("node", "domain", "state", "cause"), nodes),
+        table(("fault between", "nodes", "and nodes"), faults) if faults else None,
     )
 
 
@@ -184,13 +214,14 @@ def _group(group: GroupReport) -> ET.Element:
     log = group.failure_log
     return element(
         "section",
-        element("h3", verdict(group.code), f" {group.title}"),
+        element("h3", verdict(group.code), f" {group.title}{', retried' * group.is_retried}"),
         facts(
             [
                 ("nodes", f"{len(group.nodes)}: {', '.join(group.nodes)}"),
                 ("queued", _seconds(group.queue_s)),
                 ("started within", _seconds(group.start_s)),
                 ("ran", _seconds(group.run_s)),
+                ("restarts", number(group.restarts) if group.restarts else None),
             ]
         ),
         bullets([*group.reasons, *(f"warning: {word}" for word in group.warnings)]),

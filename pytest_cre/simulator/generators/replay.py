@@ -32,8 +32,10 @@ async def generate(run: "ContainerRun", rule: RecordingRule) -> int:
         return world.replayed[key]
     # All pods of a Job share the moment from which times count, as they did when they were recorded.
     world.replay_starts.setdefault(run.owner_uid, time.monotonic())
-    nth = world.replays.get(f"{key}/{index}", 0)
-    world.replays[f"{key}/{index}"] = nth + 1
+    # A Job that is created again under its name goes on with the recordings.
+    place = f"{run.subject.namespace}/{run.owner_name}/{run.subject.container}/{index}"
+    nth = world.replays.get(place, 0)
+    world.replays[place] = nth + 1
     recording = recorded[min(nth, len(recorded) - 1)]
     if index:
         return await _replay(run, recording, rule.speed)
