@@ -32,6 +32,8 @@ def instant_ns(text: bytes) -> int | None:
     second, rest = text[17:19], text[19:]
     if text[16:17] != b":" or not second.isdigit() or int(second) > 60:
         return None
+    if len(rest) == 11 and rest[:1] == b"." and rest[10:] == b"Z" and rest[1:10].isdigit():
+        return minute + int(second + rest[1:10])  # as kubelets write it
     fraction_ns = 0
     if rest[:1] in (b".", b","):
         digits = rest[1:]
