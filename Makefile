@@ -13,7 +13,7 @@ certification: $(READY)
 	$(BIN)/pytest -m certification
 
 test: $(READY)
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -n auto --dist worksteal
 
 # the adapter against every supported version of the official client
 clients: $(READY)
@@ -39,8 +39,12 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 bench: $(READY)
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/controlplane.py
+	-$(BIN)/python benchmarks/startup.py
+	-$(BIN)/python benchmarks/measure.py
+	-$(BIN)/python benchmarks/inventory.py
+	-$(BIN)/python benchmarks/items.py
+	-$(BIN)/python benchmarks/follow.py
+	-$(BIN)/python benchmarks/controlplane.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -8,7 +8,6 @@ import os
 import queue
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,36 +16,26 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_cre.errors import ClusterProblem, CreError, UsageProblem
+from pytest_cre.errors import CreError
 from pytest_cre.progress import ProgressDisplay
+from pytest_cre.target import Target, brief
 
 if TYPE_CHECKING:
     from pytest_cre.assessment import Assessor
     from pytest_cre.catalog.certification import Certification
-    from pytest_cre.catalog.entry import WorkloadKind
     from pytest_cre.catalog.loader import Catalog
-    from pytest_cre.cluster.client import Client
-    from pytest_cre.cluster.local import LocalCluster
-    from pytest_cre.cluster.provisions import ClusterProvisions
-    from pytest_cre.cluster.retry import RetryPolicy
     from pytest_cre.evidence.manifest import PlannedItem
     from pytest_cre.evidence.model import GroupEvidence
     from pytest_cre.news import News
-    from pytest_cre.options import Settings
     from pytest_cre.plan.bounds import Bounds
-    from pytest_cre.plan.model import Selection
-    from pytest_cre.plan.platform import Ground
-    from pytest_cre.plan.site import Site
     from pytest_cre.progress import Screen
     from pytest_cre.report.model import ItemReport, RunReport
     from pytest_cre.run.ledger import Ledger
     from pytest_cre.seat import Seat
+    from pytest_cre.settings import Settings
     from pytest_cre.spending import Spending
 
-START_TIMEOUT_S = 30.0
-CONTROLPLANE_START_TIMEOUT_S = 120.0
 SWEEP_PATIENCE_S = 10.0
-BRIEF_S = 4.0
 SILENT_READ_S = 1.5
 SILENCE_S = 10.0  # of the cluster, before a person is told
 
@@ -67,7 +56,6 @@ class Campaign:
 
         self.settings = settings
         self.certification = certification
-        self.site: Site = site_for(site_of(settings.site_file), certification)
         self.news = news  # told in the main thread only
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()  # by other threads
         self._has_kept = False
@@ -76,14 +64,17 @@ class Campaign:
         self.display = ProgressDisplay(news.tell, time.monotonic)
         self._began_s = time.monotonic()
         self.run_id = seat.run_id
+        self.target = Target(
+            settings,
+            catalog,
+            site_for(site_of(settings.site_file), certification),
+            seat.run_id,
+            seat.kubeconfig,
+            self.say,
+        )
         self._is_open = False
         self._is_lost = False  # the sweep has met a cluster that does not answer
-        self._local: LocalCluster | None = None
         self._folder: Path | None = None
-        self._client: Client | ClusterProblem | None = None
-        self._server_version: str | None = None
-        self._selection: Selection | None = None
-        self._ground: Ground | None = None
         self._ledger: Ledger | None = None
         self._owner: tuple[str, str] | None = None
         self._assessor: Assessor | None = None
@@ -132,41 +123,7 @@ class Campaign:
         self._is_open = True
         for note in self.certification.notes if self.certification else ():
             self.news.tell(note)
-        try:
-            self._local = self._start_local()
-        except ClusterProblem as problem:
-            self._client = problem
-        with suppress(ClusterProblem):
-            self._selection = self._select(self.client.with_retry(_brief(self.client)))
-
-    def _start_local(self) -> "LocalCluster | None":
-        """Start the cluster that this run brings along; None where the user's is certified."""
-        if self.settings.cluster == "embedded":
-            from pytest_cre.cluster.local import start_embedded
-
-            return start_embedded(
-                scenario=self.settings.scenario,
-                seed=self.settings.simulated_seed,
-                folder=self.folder,
-                timeout_s=START_TIMEOUT_S,
-            )
-        if self.settings.cluster == "controlplane":
-            from pytest_cre.cluster.local import start_controlplane
-
-            return start_controlplane(
-                binaries=self.settings.controlplane_dir,
-                scenario=self.settings.scenario,
-                seed=self.settings.simulated_seed,
-                namespace=self.settings.namespace or "default",
-                folder=self.folder,
-                timeout_s=CONTROLPLANE_START_TIMEOUT_S,
-            )
-        return None
-
-    @property
-    def local_kubeconfig(self) -> Path | None:
-        """Return the kubeconfig of the local cluster, or None where the user's is certified."""
-        return self._local.kubeconfig if self._local else self.seat.kubeconfig
+        self.target.start(self.folder)
 
     @property
     def folder(self) -> Path:
@@ -177,145 +134,19 @@ class Campaign:
             self._folder = Path(tempfile.mkdtemp(prefix=f"pytest-cre-{self.run_id}-"))
         return self._folder
 
-    @property
-    def client(self) -> "Client":
-        """Return the connected client; an unreachable cluster is asked once, not by every item."""
-        if self._client is None:
-            try:
-                self._client = self._connect()
-            except ClusterProblem as problem:
-                self._client = problem
-        if isinstance(self._client, ClusterProblem):
-            raise self._client
-        return self._client
-
-    def _connect(self) -> "Client":
-        from pytest_cre.cluster.client import connect
-        from pytest_cre.cluster.rbac import missing_rights
-
-        if self.settings.cluster != "kubernetes" and self.local_kubeconfig is None:
-            # Never what a kubeconfig of the user's leads to.
-            raise ClusterProblem(f"the {self.settings.cluster} cluster of this run did not start")
-        client = connect(
-            kubeconfig=str(self.local_kubeconfig or "") or self.settings.kubeconfig,
-            context=self.settings.context,
-            namespace=self.settings.namespace,
-        )
-        self._server_version = client.preflight()
-        missing = missing_rights(client)
-        if missing:
-            raise ClusterProblem(
-                f"{client.server}: these credentials may not {', '.join(missing)} "
-                f"(namespace {client.namespace}); `pytest-cre rbac` prints the least rights of a run"
-            )
-        return client
-
-    @property
-    def selection(self) -> "Selection":
-        """Return the nodes used and excluded, as they were when first asked for."""
-        if self._selection is None:
-            self._selection = self._select(self.client)
-        return self._selection
-
-    def _select(self, client: "Client") -> "Selection":
-        from pytest_cre.cluster.inventory import read_nodes
-        from pytest_cre.formats.selector import parse_selector
-        from pytest_cre.plan.platform import selection_tolerations
-        from pytest_cre.plan.selection import is_gpu_node, select_nodes
-        from pytest_cre.run.tenants import lasting_holders
-
-        nodes = read_nodes(client)
-        gpu_nodes = [node for node in nodes if is_gpu_node(node)]
-        names, matches = self.settings.nodes, parse_selector(self.settings.node_selector).matches
-        wanted = [
-            node.name
-            for node in gpu_nodes
-            if matches(node.labels) and (not names or node.name in names)
-        ]
-        return select_nodes(
-            nodes,
-            self.catalog.architectures,
-            held=lasting_holders(client, wanted, self.run_id) if wanted else {},
-            tolerations=selection_tolerations(
-                gpu_nodes, self.catalog.platforms, self.settings.platform, self.site
-            ),
-            names=self.settings.nodes,
-            selector=self.settings.node_selector,
-            architecture=self.settings.architecture,
-            max_nodes=self.settings.max_nodes,
-        )
-
-    def free_selection(self, stop: threading.Event) -> "Selection":
-        """Return the selection without the nodes that somebody holds GPUs of right now.
-
-        To be asked by whoever has the lease. What is held for a moment only is waited for.
-        """
-        from pytest_cre.plan.tenants import without_busy
-        from pytest_cre.run.tenants import await_free
-
-        return without_busy(
-            self.selection,
-            await_free(self.client, self.selection.nodes, stop=stop, on_wait=self.say),
-        )
-
-    @property
-    def ground(self) -> "Ground":
-        """Return platform and hardware that pods are fitted to; raises `UsageProblem`."""
-        if self._ground is None:
-            self._ground = self._ground_of(self.selection)
-            for warning in self._ground.warnings:
-                self.say(warning)
-        return self._ground
-
-    def _ground_of(self, selection: "Selection") -> "Ground":
-        from pytest_cre.plan.platform import choose_platform, ground_of
-
-        asked = self.settings.platform
-        return ground_of(
-            choose_platform(selection.nodes, self.catalog.platforms, asked),
-            self.catalog.architectures.get(selection.architecture or ""),
-            self.catalog.platforms,
-            nodes=selection.nodes,
-            was_asked=asked is not None,
-            site=self.site,
-        )
-
-    def _known_ground(self) -> "Ground | None":
-        """Return what the run stands on, as far as nodes were looked at and tell it.
-
-        Where workers run the items, the main process has not asked for it yet.
-        """
-        if self._ground is not None or self._selection is None or not self._selection.nodes:
-            return self._ground
-        try:
-            return self._ground_of(self._selection)
-        except UsageProblem:
-            return None  # each item tells it
-
     def tell_news(self) -> None:
         """Tell what other threads had to say, and a cluster that is silent; in the main thread."""
         while not self._said.empty():
             self.display.clear()
             self.news.tell(self._said.get())
-        if isinstance(self._client, ClusterProblem) or self._client is None:
-            return
-        silence = self._client.silence
-        if silence is not None and silence.lasted_s >= SILENCE_S:
+        client, silence = self.target.known_client, self.target.silence
+        if client is not None and silence is not None and silence.lasted_s >= SILENCE_S:
             self.display.clear()
             self.news.tell(
                 f"{silence.words}; no answer for {silence.lasted_s:.0f} s; "
-                f"each request is tried again for {self._client.retry.budget_s:.0f} s",
+                f"each request is tried again for {client.retry.budget_s:.0f} s",
                 subject="silence",
             )
-
-    @property
-    def is_silent(self) -> bool:
-        """Return whether the cluster has not answered for longer than a brief patience."""
-        client = self._client
-        if client is None or isinstance(client, ClusterProblem):
-            return False
-        silence = client.silence
-        return silence is not None and silence.lasted_s >= BRIEF_S
 
     @property
     def ledger(self) -> "Ledger":
@@ -332,7 +163,7 @@ class Campaign:
         if self._owner is None:
             from pytest_cre.run.owner import create_owner
 
-            self._owner = create_owner(self.client, self.ledger)
+            self._owner = create_owner(self.target.client, self.ledger)
         return self._owner
 
     def evidence_folder(self, planned: "PlannedItem | None") -> Path | None:
@@ -357,9 +188,9 @@ class Campaign:
         from pytest_cre.recording.scenario import RecordedRun
 
         folders = [self.evidence_folder(planned[node_id]) for node_id in sorted(planned)]
-        limits = self._simulated_limits()
+        limits, selection = self.target.simulated_limits, self.target.known_selection
         run = RecordedRun(
-            nodes=tuple(node.name for node in self._selection.nodes) if self._selection else (),
+            nodes=tuple(node.name for node in selection.nodes) if selection else (),
             products={
                 name: each.product_labels[0]
                 for name, each in self.catalog.architectures.items()
@@ -391,7 +222,7 @@ class Campaign:
             report=report.to_dict(),
             is_finished=is_finished,
             planned=planned,
-            simulated_limits=self._simulated_limits(),
+            simulated_limits=self.target.simulated_limits,
             catalogs=tuple(str(path.absolute()) for path in self.settings.catalogs),
             profiles=tuple(str(path.absolute()) for path in self.settings.profiles),
             certification=self.certification.text if self.certification else "",
@@ -399,10 +230,6 @@ class Campaign:
             logs_place=str(root),
         )
         write_manifest(root, manifest)
-
-    def _simulated_limits(self) -> dict[str, str]:
-        nodes = self._selection.nodes if self._selection else ()
-        return {node.name: node.simulated_limits for node in nodes if node.simulated_limits}
 
     def sweep(self) -> tuple[str, ...]:
         """Delete what this run created and still exists; return what could not be deleted.
@@ -420,10 +247,10 @@ class Campaign:
         ledgers = ledgers_of(ledger_folder(os.environ), self.run_id)
         if not ledgers or has_kept(ledgers):
             return ()
-        policy = _brief(self.client)
-        if self.is_silent:
+        policy = brief(self.target.client)
+        if self.target.is_silent:
             policy = replace(policy, budget_s=0.0, read_timeout_s=SILENT_READ_S)
-        client = self.client.with_retry(policy)
+        client = self.target.client.with_retry(policy)
         swept = sweep(client, self.run_id, ledgers, patience_s=SWEEP_PATIENCE_S)
         self._is_lost = not swept.was_answered
         if not swept.leftovers and swept.problem is None:
@@ -443,7 +270,7 @@ class Campaign:
         holder = replace(self.seat, process=process).holder
         ledger = ledger_folder(os.environ) / f"{holder}{SUFFIX}"
         with suppress(CreError):
-            client = self.client.with_retry(_brief(self.client))
+            client = self.target.client.with_retry(brief(self.target.client))
             if ledger.exists():
                 sweep_process(client, self.run_id, ledger, patience_s=SWEEP_PATIENCE_S)
             # Last: whoever waits for the lease must not meet the dead worker's pods.
@@ -457,9 +284,7 @@ class Campaign:
         except CreError:
             pass  # the report has told it, or the run ended before there was one
         finally:
-            if self._local is not None:
-                self._local.stop()
-                self._local = None
+            self.target.stop()
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
@@ -472,7 +297,7 @@ class Campaign:
 
             self._assessor = Assessor(
                 self.catalog,
-                simulated_limits=self._simulated_limits(),
+                simulated_limits=self.target.simulated_limits,
                 missing_limit=self.settings.missing_limit,
                 simulated_by=self.settings.simulated_by,
                 logs_place=str(self.settings.evidence_dir) if self.settings.evidence_dir else None,
@@ -482,18 +307,6 @@ class Campaign:
     def conclude(self, items: "tuple[ItemReport, ...]", planned: Sequence[str]) -> "RunReport":
         """Clean up and return the report of the whole run; what is left behind is an error."""
         return self.report(items, planned, leftovers=self.sweep())
-
-    @cached_property
-    def served_workloads(self) -> "frozenset[WorkloadKind]":
-        """Return the workload kinds that the cluster serves."""
-        return self.client.served_workloads()
-
-    @cached_property
-    def provisions(self) -> "ClusterProvisions":
-        """Return what the cluster provides besides nodes, asked for only where that is needed."""
-        from pytest_cre.cluster.provisions import ClusterProvisions
-
-        return ClusterProvisions(self.client)
 
     @cached_property
     def _catalog_sha256(self) -> str:
@@ -512,16 +325,16 @@ class Campaign:
         from pytest_cre import __version__
         from pytest_cre.report.model import ClusterReport, PlatformReport, RunReport, with_result
 
-        selection, ground = self._selection, self._known_ground()
-        client = self._client if not isinstance(self._client, ClusterProblem) else None
+        target = self.target
+        selection, ground, client = target.known_selection, target.known_ground, target.known_client
         return with_result(
             RunReport(
                 run_id=self.run_id,
                 result="INCOMPLETE",
-                is_simulated=selection.is_simulated if selection else self._local is not None,
+                is_simulated=target.is_simulated,
                 cluster=ClusterReport(
                     kind=self.settings.cluster,
-                    server_version=self._server_version,
+                    server_version=target.server_version,
                     namespace=client.namespace if client else None,
                 ),
                 architecture=selection.architecture if selection else None,
@@ -541,8 +354,3 @@ class Campaign:
                 warnings=ground.warnings if ground is not None else (),
             )
         )
-
-
-def _brief(client: "Client") -> "RetryPolicy":
-    """Return a short patience: after Ctrl-C a person waits, and CI systems kill what takes long."""
-    return replace(client.retry, budget_s=BRIEF_S, read_timeout_s=BRIEF_S)

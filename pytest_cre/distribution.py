@@ -128,7 +128,7 @@ class Controller:
         """Give a worker its seat."""
         if self._listener.ident is None:
             self._listener.start()
-        kubeconfig = self._campaign.local_kubeconfig
+        kubeconfig = self._campaign.target.local_kubeconfig
         node.workerinput[INPUT] = {
             "run_id": self._campaign.run_id,
             "pid": os.getpid(),

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pytest_cre.catalog.entry import CatalogEntry
     from pytest_cre.catalog.limit import Limit
     from pytest_cre.cluster.client import Client
-    from pytest_cre.options import Settings
     from pytest_cre.plan.model import Selection
     from pytest_cre.results import BandwidthResult, GoodputResult, WorkflowRun
+    from pytest_cre.settings import Settings
 
     Measured = BandwidthResult | GoodputResult | WorkflowRun
 
@@ -28,13 +28,13 @@ def cre_settings(pytestconfig: pytest.Config) -> "Settings":
 @pytest.fixture(scope="session")
 def cre_cluster(pytestconfig: pytest.Config) -> "Client":
     """Return the connected client of the cluster; an unreachable cluster is a test error."""
-    return session_of(pytestconfig).campaign.client
+    return session_of(pytestconfig).campaign.target.client
 
 
 @pytest.fixture(scope="session")
 def cre_inventory(pytestconfig: pytest.Config) -> "Selection":
     """Return the nodes used and the nodes excluded, with reasons."""
-    return session_of(pytestconfig).campaign.selection
+    return session_of(pytestconfig).campaign.target.selection
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,9 @@ def run_item(
         interrupted_s = time.monotonic()
         while not has_ended.wait(0.2):
             waited_s = time.monotonic() - interrupted_s
-            if waited_s >= (SILENT_PATIENCE_S if campaign.is_silent else INTERRUPT_PATIENCE_S):
+            if waited_s >= (
+                SILENT_PATIENCE_S if campaign.target.is_silent else INTERRUPT_PATIENCE_S
+            ):
                 break
         raise
     finally:
@@ -105,7 +107,7 @@ class _ItemRun:
 
         campaign, plan = self._campaign, self._plan(0)
         with held_lease(
-            campaign.client,
+            campaign.target.client,
             campaign.run_id,
             campaign.seat.holder,
             stop=self.stop,
@@ -113,8 +115,8 @@ class _ItemRun:
             on_lost=self.stop.set,
         ) as lease:
             if plan.groups:
-                self._selection = campaign.free_selection(self.stop)
-                if self._selection != campaign.selection:
+                self._selection = campaign.target.free_selection(self.stop)
+                if self._selection != campaign.target.selection:
                     plan = self._plan(0)
             journal = Journal(self._folder) if self._folder else None
             evidence = self._run(plan, journal)
@@ -123,7 +125,7 @@ class _ItemRun:
             journal.discard()
         if lease.loss is not None:
             raise ClusterProblem(
-                f"{campaign.client.server}: {lease.loss} while {self._entry.name} ran, so another "
+                f"{campaign.target.client.server}: {lease.loss} while {self._entry.name} ran, so another "
                 "run may have shared the nodes; its figures mean nothing"
             )
         return evidence
@@ -161,7 +163,7 @@ class _ItemRun:
         )
         evidence = run_workflow(
             plan,
-            campaign.client,
+            campaign.target.client,
             ledger=campaign.ledger,
             stop=self.stop,
             keep=self._keeps,
@@ -214,8 +216,8 @@ class _ItemRun:
         from pytest_cre.plan.workflow import plan_workflow
 
         campaign, entry, scale = self._campaign, self._entry, self._case.scale
-        selection = self._selection or campaign.selection
-        ground, category = campaign.ground, self._category
+        selection = self._selection or campaign.target.selection
+        ground, category = campaign.target.ground, self._category
         asked = campaign.settings.options
         known = {name: value for name, value in asked.items() if name in entry.options}
         known = {**ground.fitting.option_defaults(entry, scale), **known}
@@ -224,10 +226,10 @@ class _ItemRun:
             scale,
             selection,
             campaign.catalog.architectures.get(selection.architecture or ""),
-            served=campaign.served_workloads,
+            served=campaign.target.served_workloads,
             run_id=campaign.run_id,
             owner=campaign.owner(),
-            namespace=campaign.client.namespace,
+            namespace=campaign.target.client.namespace,
             options=resolve_options(entry, known),
             scripts=scripts_of(entry),
             attempt=attempt,
@@ -236,7 +238,7 @@ class _ItemRun:
             ground=ground,
             min_group_size=category.min_group_size if category else MIN_GROUP_SIZE,
             trials=trials,
-            offered=campaign.provisions,
+            offered=campaign.target.provisions,
         )
         return _modified(plan, self._modify)
 

@@ -15,8 +15,8 @@ from pytest_cre.interrupt import interrupts_ignored, turn_signals_into_interrupt
 from pytest_cre.items import MARKER, EntryCase, case_of, fixtures_of
 from pytest_cre.itemstate import BAD, ItemState, state_of
 from pytest_cre.news import TerminalNews
-from pytest_cre.options import Settings, read_settings
 from pytest_cre.screen import TerminalScreen
+from pytest_cre.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from pytest_cre.campaign import Campaign

@@ -8,7 +8,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_cre.options import DEFAULT_SCENARIO, whole_number
+from pytest_cre.options import whole_number
+from pytest_cre.settings import DEFAULT_SCENARIO
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -36,7 +36,8 @@ NAMES = ("--cre-namespace", "--cre-node-selector", "--cre-nodes", "--cre-arch", 
 @pytest.fixture(autouse=True)
 def _no_cluster_configured(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+    # The last one: these runs are no workers, whoever runs this test.
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "PYTEST_XDIST_WORKER"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -15,8 +15,9 @@ from pytest_cre.cluster.local import start_embedded
 from pytest_cre.cluster.objects import POD
 from pytest_cre.itemrun import run_item
 from pytest_cre.news import TerminalNews
-from pytest_cre.options import Settings
 from pytest_cre.seat import Seat
+from pytest_cre.settings import Settings
+from pytest_cre.target import Target
 
 CASE = SimpleNamespace(
     entry=SimpleNamespace(name="communication/nccl-all-reduce"), scale="full-scale"
@@ -100,7 +101,7 @@ def test_interrupt_is_raised_only_after_the_clean_up(make):
 
 def test_interrupt_does_not_wait_long_for_a_cluster_that_is_gone(make, monkeypatch):
     monkeypatch.setattr(itemrun, "SILENT_PATIENCE_S", 0.3)
-    monkeypatch.setattr(Campaign, "is_silent", property(lambda _: True))
+    monkeypatch.setattr(Target, "is_silent", property(lambda _: True))
     running, never, ticker = threading.Event(), threading.Event(), threading.Event()
 
     def work(*_):
@@ -143,13 +144,13 @@ def test_cluster_that_is_gone_is_asked_once_by_the_sweep_and_not_again(
 
 def test_node_that_somebody_took_since_is_left_out_with_the_holder(make, slow):
     run = make(kubeconfig=str(slow.cluster.kubeconfig))
-    assert len(run.selection.nodes) == 8
+    assert len(run.target.selection.nodes) == 8
     pod = slow.client.create_or_adopt(tenant("h100-2", "6"))
     stop = threading.Event()
     stop.set()  # an interrupt cuts the waiting short
 
     try:
-        free = run.free_selection(stop)
+        free = run.target.free_selection(stop)
     finally:
         uid = pod["metadata"]["uid"]
         slow.client.delete(POD, "train-0", uid=uid, grace_period_s=0)
@@ -168,7 +169,7 @@ def test_cluster_that_falls_silent_is_told_once_with_problem_and_patience(
     wake = threading.Timer(1.5, os.kill, (pid, signal.SIGCONT))
 
     def work(run, _):
-        client = run.client
+        client = run.target.client
         os.kill(pid, signal.SIGSTOP)
         wake.start()
         client.version()
@@ -183,7 +184,7 @@ def test_cluster_that_falls_silent_is_told_once_with_problem_and_patience(
 
 def test_cluster_that_answers_is_not_told(make, told, slow, monkeypatch):
     monkeypatch.setattr(campaign, "SILENCE_S", 5.0)
-    run = make(lambda run, _: run.client.version(), kubeconfig=str(slow.cluster.kubeconfig))
+    run = make(lambda run, _: run.target.client.version(), kubeconfig=str(slow.cluster.kubeconfig))
     run_item(run, CASE, lambda _: None, None)
 
     assert told == []
