@@ -1,6 +1,7 @@
 """From evidence to measurements, limits and verdicts: no cluster, so disk serves as well as a run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_cre.catalog.entry import DIAGNOSE
@@ -9,7 +10,7 @@ from pytest_cre.errors import EvidenceProblem, UnmetNeed
 from pytest_cre.judge.diagnose import judge_diagnosis, outcome_of
 from pytest_cre.judge.figures import whole_sizes
 from pytest_cre.judge.group import group_finding, judge_group
-from pytest_cre.judge.limits import applying_limits
+from pytest_cre.judge.limits import Unused, applying_limits
 from pytest_cre.judge.repeats import answers, wants_another
 from pytest_cre.judge.retries import is_lost, retried, told
 from pytest_cre.judge.run import judge_item
@@ -161,19 +162,48 @@ class Assessor:
             yield attempts, retried(lost, retries)
 
     def _limits_of(self, group: "GroupEvidence", measurement: "Measurement") -> "tuple[Limit, ...]":
-        applying = applying_limits(
+        applying = self._applying(
+            group,
+            measurement,
+            is_simulated=self._takes_simulated(group),
+            sizes=whole_sizes(measurement),
+        )
+        architecture = self._catalog.architectures.get(group.architecture or "")
+        return (*applying, *physics_limits(architecture, group, measurement))
+
+    def _unused(self, group: "GroupEvidence", measurement: "Measurement") -> Unused:
+        """Return the limits that would judge the group but for one thing."""
+        is_simulated, sizes = self._takes_simulated(group), whole_sizes(measurement)
+        apply = partial(self._applying, group, measurement)
+        taken = apply(is_simulated=is_simulated, sizes=sizes)
+        of_any_size = apply(is_simulated=is_simulated, sizes=None)
+        return Unused(
+            other_sizes=tuple(each for each in of_any_size if each not in taken),
+            of_real_nodes=apply(is_simulated=False, sizes=sizes) if is_simulated else (),
+        )
+
+    def _takes_simulated(self, group: "GroupEvidence") -> bool:
+        return group.is_simulated and not self._is_judged_as_real
+
+    def _applying(
+        self,
+        group: "GroupEvidence",
+        measurement: "Measurement",
+        *,
+        is_simulated: bool,
+        sizes: "Collection[int] | None",
+    ) -> "tuple[Limit, ...]":
+        return applying_limits(
             self._candidates,
             entry=group.entry,
             scale=group.scale,
             nodes=len(group.nodes),
             architecture=group.architecture,
             fabric=group_fabric(group, measurement),
-            is_simulated=group.is_simulated and not self._is_judged_as_real,
+            is_simulated=is_simulated,
             collective=self._entry(group).test,
-            sizes=whole_sizes(measurement),
+            sizes=sizes,
         )
-        architecture = self._catalog.architectures.get(group.architecture or "")
-        return (*applying, *physics_limits(architecture, group, measurement))
 
     def _whole_checks(
         self,
@@ -224,6 +254,7 @@ class Assessor:
                 missing="record" if limits is None else self._missing_limit,
                 entry=self._entry(evidence),
                 repeated=repeated.get(group.group),
+                unused=None if limits is None else self._unused(group, measurements[group.key]),
             )
             for group in evidence.groups
         ]

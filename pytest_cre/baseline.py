@@ -102,7 +102,9 @@ def baseline_of(
     if len(architectures) > 1 or "" in architectures:
         names = ", ".join(sorted(name or "unknown" for name in architectures))
         raise BaselineRefusal(
-            f"limits are of one known architecture, the runs are of {names}", USAGE
+            f"limits are of one known architecture, the runs are of {names}; name the runs of one, "
+            "and make a file for each",
+            USAGE,
         )
     for key, samples in found.items():
         if len(samples.options) > 1:
@@ -169,10 +171,15 @@ def _figures(
                     scale=item.scale,
                     nodes=len(group.nodes),
                     metric=metric,
-                    fabric=group_fabric(group, measurement) if size is not None else None,
+                    fabric=reached_over(group, measurement) if size is not None else None,
                     size_bytes=size,
                 )
                 yield key, value, group, measurement
+
+
+def reached_over(group: "GroupEvidence", measurement: "Measurement") -> str | None:
+    """Return the fabric that a bandwidth was reached over; None for one node, which needs none."""
+    return group_fabric(group, measurement) if len(group.nodes) > 1 else None
 
 
 def _measured(measurement: "Measurement") -> Iterator[tuple[Metric, int | None, float]]:

@@ -1,14 +1,16 @@
 """Every command line option and ini setting of the plugin."""
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from pytest_cre.catalog.entry import WorkloadKind
+from pytest_cre.catalog.entry import SCALES, WorkloadKind
 from pytest_cre.formats.duration import parse_duration
 from pytest_cre.judge.missing import MissingLimit, SimulatedBy
-from pytest_cre.settings import CLUSTERS
+from pytest_cre.settings import CLUSTERS, Keep
 
 KINDS: tuple[WorkloadKind, ...] = get_args(WorkloadKind)
 
@@ -56,12 +58,22 @@ def comma_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _shipped(folder: str) -> str:
+    """Return the names of the package's files in a folder."""
+    return ", ".join(sorted(path.stem for path in (Path(__file__).parent / folder).glob("*.yaml")))
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Register every option and ini setting of the plugin."""
     group = parser.getgroup("cre", "GPU cluster certification")
     add = group.addoption
 
-    def both(name: str, ini: str, help_text: str, **kwargs: object) -> None:
+    def both(
+        name: str, ini: str, help_text: str, choices: Sequence[str] | None = None, **kwargs: object
+    ) -> None:
+        if choices:
+            help_text = f"{help_text}: {', '.join(choices)}"
+            kwargs["choices"] = choices
         add(name, help=f"{help_text} (ini: {ini})", **kwargs)
         parser.addini(ini, help_text, default=None)
 
@@ -100,8 +112,14 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="Run the workload of a WorkloadRun document of cluster-readiness-engine",
     )
-    add("--cre-arch", metavar="NAME", help="GPU architecture to certify; default: by majority")
-    both("--cre-platform", "cre_platform", "Platform of the nodes", metavar="NAME")
+    add(
+        "--cre-arch",
+        metavar="NAME",
+        help=f"GPU architecture to certify: {_shipped('profiles/architectures')}, or one of "
+        "--cre-profiles; default: by majority",
+    )
+    platforms = f"Platform of the nodes: {_shipped('profiles/platforms')}, or one of --cre-profiles"
+    both("--cre-platform", "cre_platform", platforms, metavar="NAME")
     both("--cre-site", "cre_site", "File that fits pods to a site", metavar="FILE")
     both(
         "--cre-simulated-by",
@@ -118,7 +136,11 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="KEY=VALUE",
         help="Value of a catalog option such as maxBytes=8G (repeatable)",
     )
-    add("--cre-scale", metavar="SCALE", help="Run only items of this scale, such as diagnose")
+    add(
+        "--cre-scale",
+        metavar="SCALE",
+        help=f"Run only items of this scale: {', '.join(SCALES)}, or a number of nodes",
+    )
     add(
         "--cre-kind",
         choices=KINDS,
@@ -161,7 +183,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--cre-keep",
         "cre_keep",
         "When to keep a workload's objects",
-        choices=("never", "failed", "always"),
+        choices=get_args(Keep),
         metavar="WHEN",
     )
     add(
@@ -174,7 +196,7 @@ def add_options(parser: pytest.Parser) -> None:
     both(
         "--cre-scenario",
         "cre_scenario",
-        "Simulated hardware of a local cluster",
+        f"Simulated hardware of a local cluster: {_shipped('simulator/scenarios')}, or a file",
         metavar="NAME_OR_FILE",
     )
     add("--cre-simulated-seed", type=whole_number, metavar="N", help="Seed of simulated noise")

@@ -100,6 +100,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     session_of(config).select(items)
 
 
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    if hint := session_of(config).empty_hint(exitstatus):
+        terminalreporter.write_line(f"cre: {hint}")
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     unconfigure(config)
 

@@ -78,6 +78,7 @@ class CertificationSession:
         self.problems: list[UsageProblem] = []
         self.reports: Reports
         self.controller: Controller | None = None  # where xdist's workers run the items
+        self.has_tests = False  # any with our marker, selected or not
         self._restore_signals: Callable[[], None] = lambda: None
 
     def load(self) -> None:
@@ -204,6 +205,7 @@ class CertificationSession:
         rest: list[pytest.Item] = []
         for item in items:
             is_ours = item.get_closest_marker(MARKER) is not None
+            self.has_tests = self.has_tests or is_ours
             needs_entry = "cre_entry" in fixtures_of(item)
             has_entry = case_of(item) is not None or not needs_entry
             is_kept = (self.is_asked_for and has_entry) or not is_ours
@@ -344,6 +346,18 @@ class CertificationSession:
         from pytest_cre.report.terminal import header_lines
 
         return header_lines(self.settings, self.catalog)
+
+    def empty_hint(self, exit_status: int) -> str | None:
+        """Return what to do where a run was to certify and pytest found no test that could."""
+        given = self.config.invocation_params.args
+        was_meant = self.is_asked_for or any(text.startswith("--cre-") for text in given)
+        is_empty = exit_status == pytest.ExitCode.NO_TESTS_COLLECTED and not self.has_tests
+        if not was_meant or not is_empty or self.controller is not None:
+            return None
+        return (
+            f"no certification tests here; name suites/ or --pyargs {item_rules.SUITES_PACKAGE}, or "
+            "write one (README, Your own test)"
+        )
 
     def finish(self, session: pytest.Session) -> None:
         """Conclude the run, in the process that writes its reports."""

@@ -12,6 +12,7 @@ from pytest_cre.catalog.certification_document import (
     CategoryOptionsDocument,
     CertificationDocument,
     CertificationSpec,
+    checked,
 )
 from pytest_cre.catalog.entry import DIAGNOSE, MIN_GROUP_SIZE, SCALES, CatalogEntry
 from pytest_cre.catalog.limit import Limit
@@ -22,7 +23,7 @@ from pytest_cre.catalog.thresholds import MEASURED_BY, limits_from_thresholds
 from pytest_cre.errors import CatalogProblem, UsageProblem
 from pytest_cre.formats.choices import choices_words
 from pytest_cre.formats.yaml import Path as YamlPath
-from pytest_cre.formats.yaml import YamlDocument, validate
+from pytest_cre.formats.yaml import YamlDocument
 
 FULL_SCALE = SCALES[0]
 OPTIONS = (
@@ -120,7 +121,7 @@ def certification_from(document: YamlDocument, text: str, catalog: Catalog) -> C
 
     Raises `YamlProblem` for its form, and `CatalogProblem` for what the catalog cannot do of it.
     """
-    form = validate(document, CertificationDocument)
+    form = checked(document, CertificationDocument)
     spec = form.spec
     reader = _Reader(document, spec, catalog)
     categories = tuple(

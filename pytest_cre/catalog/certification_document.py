@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from pytest_cre.catalog.documents import Count, Document, Filled, Name, Natural, Seconds, Text
+from pytest_cre.formats.yaml import Model, YamlDocument, YamlProblem, problems, validate
 
 API_VERSIONS = ("nvcre.nvidia.com/v1alpha1", "cre.nvidia.com/v1alpha1")
 ApiVersion = Literal["nvcre.nvidia.com/v1alpha1", "cre.nvidia.com/v1alpha1"]
@@ -18,10 +19,35 @@ EXTENDED_RESOURCE = (
 LABEL_VALUE = r"^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$"
 
 
+_REFUSAL = "is not supported; take it out, or run this in another way"
+
+
 def _refuse(value: object) -> object:
     if value is not None:
-        raise ValueError("is not supported; take it out, or run this in another way")
+        raise ValueError(_REFUSAL)
     return value
+
+
+def checked(document: YamlDocument, model: type[Model]) -> Model:
+    """Return a document of upstream's as `model`; raises `YamlProblem` for its first mistake.
+
+    All fields that we cannot do are told together.
+    """
+    found = [
+        line.removesuffix(f" {_REFUSAL}").rpartition(": ")
+        for line in problems(document, model)
+        if line.endswith(_REFUSAL)
+    ]
+    if len(found) > 1:
+        (place, _, first), *rest = found
+        others = (
+            f"{name} ({where.removeprefix(document.source + ':')})" for where, _, name in rest
+        )
+        raise YamlProblem(
+            f"{place}: {first}, {', '.join(others)} are not supported; take them out, or run this in "
+            "another way"
+        )
+    return validate(document, model)
 
 
 Unsupported = Annotated[Any, BeforeValidator(_refuse)]

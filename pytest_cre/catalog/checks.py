@@ -48,7 +48,7 @@ def entry_problems(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]
     if not entry.workloads:
         choices = "indexedJob, jobSet, mpiJob, trainJob"
         yield f"{document.place(('workloads',))}: workloads must hold one of {choices}"
-    for path, text in _leaves(entry):
+    for path, text in leaves(entry):
         yield from _reference_problems(text, {*entry.options, *PLAN_NAMES}, document.place(path))
     yield from override_problems(entry.overrides, document, entry.options)
     yield from _needs_problems(entry, document)
@@ -127,7 +127,7 @@ def _option_problems(option: OptionSpec, document: YamlDocument) -> Iterator[str
         )
 
 
-def _leaves(entry: CatalogEntry) -> Iterator[tuple[YamlPath, str]]:
+def leaves(entry: CatalogEntry) -> Iterator[tuple[YamlPath, str]]:
     """Yield every text that may take `${name}`, with its path."""
     for kind, workload in entry.workloads.items():
         for part, texts in (("command", workload.command), ("args", workload.args)):

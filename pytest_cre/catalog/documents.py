@@ -14,6 +14,10 @@ from pytest_cre.formats.quantity import parse_message_bytes
 from pytest_cre.formats.scalars import written_text
 
 NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+COLLECTIVES = (
+    *("all_gather", "all_reduce", "alltoall", "broadcast", "gather", "hypercube"),
+    *("reduce", "reduce_scatter", "scatter", "sendrecv"),
+)
 NAME_WORDS = "must be a name of a-z, 0-9 and inner '-'"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NODES = re.compile(r"[1-9][0-9]{0,5}")

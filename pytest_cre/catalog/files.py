@@ -34,6 +34,7 @@ from pytest_cre.errors import CatalogProblem
 from pytest_cre.formats.yaml import YamlDocument, YamlProblem, parse_yaml, problems
 
 LOGS, ARCHITECTURES, PLATFORMS, LIMITS = "logs", "architectures", "platforms", "limits"
+ENTRIES = "suites"
 PROFILES = (LOGS, ARCHITECTURES, PLATFORMS, LIMITS)
 LARGEST_BYTES = 16 * 1024 * 1024
 NONE: Mapping[str, Path] = MappingProxyType({})

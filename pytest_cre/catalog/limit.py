@@ -53,6 +53,7 @@ DIAGNOSTIC_METRICS: tuple[Metric, ...] = ("dcgm_failed_tests",)
 LESS_IS_BETTER: frozenset[Metric] = frozenset(
     ("latency", "dip", "step_time", "gemm_spread", "dcgm_failed_tests")
 )
+NO_DATE = "-"  # what a limit has whose source has none
 LEDGER_METRICS: tuple[Metric, ...] = ("ledger_time", "ledger_share")
 
 
@@ -93,6 +94,11 @@ class Limit:
     versions: str = ""  # software that the source measured with
     note: str = ""  # how the value was derived, and why it applies where it does
     place: str = ""
+
+    @property
+    def known_date(self) -> str | None:
+        """Return the date of the source, or None where it has none."""
+        return self.date if self.date not in ("", NO_DATE) else None
 
     @property
     def is_guard(self) -> bool:

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_cre.catalog.advice import entry_advice, limit_advice, profile_advice
+from pytest_cre.catalog.advice import entry_advice, override_text_advice
 from pytest_cre.catalog.files import (
     ARCHITECTURE_FORM,
     ARCHITECTURES,
+    ENTRIES,
     ENTRY_FORM,
     LIMITS,
     LIMITS_FORM,
@@ -25,6 +26,7 @@ from pytest_cre.catalog.files import (
     shown,
     suite_files,
 )
+from pytest_cre.catalog.limit_advice import entry_limit_advice, limit_advice
 from pytest_cre.catalog.loader import (
     Catalog,
     catalog_problems,
@@ -32,13 +34,14 @@ from pytest_cre.catalog.loader import (
     load_catalog,
     shipped_profiles,
     shipped_suites,
-    with_limits,
+    unknown_owner_words,
 )
 from pytest_cre.catalog.override_advice import (
     architecture_override_advice,
     entry_override_advice,
     platform_advice,
 )
+from pytest_cre.catalog.profile_advice import profile_advice
 from pytest_cre.catalog.site_document import SiteDocument
 from pytest_cre.errors import CatalogProblem, UsageProblem
 from pytest_cre.formats.yaml import YamlDocument, problems
@@ -46,14 +49,19 @@ from pytest_cre.formats.yaml import YamlDocument, problems
 if TYPE_CHECKING:
     from pytest_cre.catalog.architecture import Architecture
     from pytest_cre.catalog.entry import CatalogEntry
+    from pytest_cre.catalog.limit import Limit
     from pytest_cre.catalog.limits_file import LimitsFile
     from pytest_cre.catalog.logprofile import LogProfile
     from pytest_cre.catalog.platform import Platform
 
-ENTRIES, SITES = "suites", "sites"
+SITES, SCENARIOS = "sites", "scenarios"
 _IS_PROFILE = re.compile(r"^kind:\s*LogProfile\b", re.MULTILINE)
 _IS_ARCHITECTURE = re.compile(r"^productLabels:", re.MULTILINE)
 _IS_LIMITS = re.compile(r"^architecture:", re.MULTILINE)
+_IS_SCENARIO = re.compile(
+    r"^(nodes|faults|links|apiFaults|derivedLimits|recordings|onlyRecordings|processes):",
+    re.MULTILINE,
+)
 _IS_PLATFORM = re.compile(r"^(hardware|detect):", re.MULTILINE)
 _IS_SITE = re.compile(
     r"^(images|imagePullSecrets|serviceAccountName|priorityClassName|queue|proxy):", re.MULTILINE
@@ -61,28 +69,54 @@ _IS_SITE = re.compile(
 _PLACE = re.compile(r"(.*?):(\d+):(\d+): ")
 
 
-def lint_files(paths: Sequence[Path]) -> tuple[int, tuple[str, ...]]:
+class Linted(NamedTuple):
+    """What was found: how many files there are, a line per finding, and which could not be read."""
+
+    files: int
+    lines: tuple[str, ...]
+    unread: tuple[str, ...]
+
+
+def lint_files(
+    paths: Sequence[Path],
+    *,
+    today: date | None = None,
+    check_scenario: Callable[[Path], Iterator[str]] | None = None,
+) -> Linted:
     """Return how many files there are and a line per finding, by file and place.
 
-    `paths` are files and folders. A file in a folder `logs`, `architectures` or `platforms` is a
-    profile, as is one that says so; a site file is told by its keys; any other is an entry. Names that the files take from the shipped catalog are
-    found there. Raises `UsageProblem` for a path that holds no YAML file.
+    `paths` are files and folders. A file in a folder `logs`, `architectures`, `platforms` or
+    `limits` is a profile, as is one that says so; site files and scenarios are told by their keys;
+    any other is an entry. Names that the files take from the shipped catalog are found there. Of a
+    file that cannot be read nothing is looked at beside others. `today` None: dates are not looked
+    at. `check_scenario` yields what is wrong with a scenario. Raises `UsageProblem` for a path that
+    holds no YAML file.
     """
     files = _yaml_files(paths)
-    lint = _Lint(path for path in files if path.suffix == ".yaml" and _kind_of(path) == ENTRIES)
+    entries = (path for path in files if path.suffix == ".yaml" and _kind_of(path) == ENTRIES)
+    lint = _Lint(entries, today, check_scenario)
     for path in files:
         lint.add(path)
     lint.add_between()
-    return len(files), tuple(sorted(set(lint.lines), key=_order))
+    lines = tuple(sorted(set(lint.lines), key=_order))
+    return Linted(len(files), lines, tuple(lint.unread_files))
 
 
 class _Lint:
     """What the files hold, as far as it can be read, and what is wrong with it."""
 
-    def __init__(self, entries: Iterable[Path]) -> None:
+    def __init__(
+        self,
+        entries: Iterable[Path],
+        today: date | None,
+        check_scenario: Callable[[Path], Iterator[str]] | None,
+    ) -> None:
+        self.today = today
+        self.check_scenario = check_scenario
         self.lines: list[str] = []
         self.entry_files = entry_files((*suite_files([shipped_suites()]), *entries))
         self.unread: set[str] = set()  # kinds of files of which one could not be read
+        self.unread_files: list[str] = []
         self.entries: list[CatalogEntry] = []
         self.log_profiles: list[LogProfile] = []
         self.architectures: list[Architecture] = []
@@ -98,17 +132,21 @@ class _Lint:
             case "logs":
                 is_read = self._take(path, PROFILE_FORM, self.log_profiles, profile_advice)
             case "architectures":
-                is_read = self._take(path, ARCHITECTURE_FORM, self.architectures, _no_advice)
+                is_read = self._take(path, ARCHITECTURE_FORM, self.architectures, _of_pods)
             case "platforms":
-                is_read = self._take(path, PLATFORM_FORM, self.platforms, _no_advice)
+                is_read = self._take(path, PLATFORM_FORM, self.platforms, _of_pods)
             case "limits":
                 is_read = self._take(path, LIMITS_FORM, self.limits_files, _no_advice)
             case "sites":
                 is_read = self._take_site(path)
+            case "scenarios":
+                self.lines += self.check_scenario(path) if self.check_scenario else ()
+                is_read = True  # nothing else names it
             case _:
                 is_read = self._take(path, ENTRY_FORM, self.entries, entry_advice)
         if not is_read:
             self.unread.add(kind)
+            self.unread_files.append(shown(path))
 
     def _take(
         self,
@@ -122,7 +160,7 @@ class _Lint:
         if found is None:
             return False
         kept.append(found)
-        if not lines:
+        if not lines or form is not PROFILE_FORM:  # a pattern may be one that RE2 refuses
             self.lines += advice(found, read_document(path, self.entry_files))
         return True
 
@@ -149,33 +187,44 @@ class _Lint:
             architectures=self._joined(shipped.architectures, self.architectures),
             platforms=self._joined(shipped.platforms, self.platforms),
         )
-        if not self.unread & {LOGS, ARCHITECTURES}:
-            own = {_file_of(each.place) for each in self.entries}
-            own |= {_file_of(each.place) for each in self.architectures}
-            own |= {_file_of(each.place) for each in self.platforms}
-            self.lines += (line for line in catalog_problems(catalog) if _file_of(line) in own)
-        if ENTRIES not in self.unread:
-            for architecture in self.architectures:
-                self.lines += limit_advice(catalog, architecture.name)
-            for file in self.limits_files if ARCHITECTURES not in self.unread else ():
-                self._look_at_limits(file, catalog)
-        if not self.unread & {ENTRIES, ARCHITECTURES, PLATFORMS}:
-            for architecture in self.architectures:
-                self.lines += architecture_override_advice(architecture, catalog)
-            for entry in self.entries:
-                self.lines += entry_override_advice(entry, catalog)
-            for platform in self.platforms:
-                self.lines += platform_advice(platform, catalog)
+        own = {
+            _file_of(each.place)
+            for named in (self.entries, self.architectures, self.platforms)
+            for each in named
+        }
+        told = catalog_problems(catalog, unread=self.unread)
+        self.lines += (line for line in told if _file_of(line) in own)
+        for architecture in self.architectures:
+            self._look_at_limits(architecture.limits, architecture, catalog)
+            self.lines += architecture_override_advice(architecture, catalog, self.unread)
+        for file in self.limits_files:
+            self._look_at_file(file, catalog)
+        for entry in self.entries:
+            has_all = ARCHITECTURES not in self.unread
+            self.lines += entry_limit_advice(
+                entry, catalog, has_all_architectures=has_all, today=self.today
+            )
+            self.lines += entry_override_advice(entry, catalog, self.unread)
+        for platform in self.platforms:
+            self.lines += platform_advice(platform, catalog, self.unread)
 
-    def _look_at_limits(self, file: "LimitsFile", catalog: Catalog) -> None:
-        try:
-            with_limits(catalog.architectures, [file])
-        except CatalogProblem as problem:
-            self.lines.append(str(problem))
-            return
-        owner = replace(catalog.architectures[file.architecture], limits=file.limits)
-        alone = replace(catalog, architectures={owner.name: owner})
-        self.lines += limit_advice(alone, owner.name)
+    def _look_at_file(self, file: "LimitsFile", catalog: Catalog) -> None:
+        owner = catalog.architectures.get(file.architecture)
+        if owner is not None:
+            self._look_at_limits(file.limits, owner, catalog)
+        elif ARCHITECTURES not in self.unread:
+            self.lines.append(unknown_owner_words(file, catalog.architectures))
+
+    def _look_at_limits(
+        self, limits: "Sequence[Limit]", owner: "Architecture", catalog: Catalog
+    ) -> None:
+        self.lines += limit_advice(
+            limits,
+            catalog,
+            [owner],
+            has_all_entries=ENTRIES not in self.unread,
+            today=self.today,
+        )
 
     def _joined(self, shipped: Mapping[str, Named], own: Sequence[Named]) -> dict[str, Named]:
         joined = dict(shipped)
@@ -215,13 +264,20 @@ def _kind_of(path: Path) -> str:
         return ARCHITECTURES
     if _IS_LIMITS.search(text):
         return LIMITS
+    if _IS_SCENARIO.search(text):
+        return SCENARIOS
     if _IS_PLATFORM.search(text):
         return PLATFORMS
     return SITES if _IS_SITE.search(text) else ENTRIES
 
 
+def _of_pods(named: "Architecture | Platform", document: YamlDocument) -> Iterator[str]:
+    """Yield what is said of overrides alone; the rest is looked at beside the entries."""
+    yield from override_text_advice(named.overrides, document)
+
+
 def _no_advice(_named: object, _document: YamlDocument) -> Iterator[str]:
-    """Yield nothing: limits and overrides are looked at beside the entries they are for."""
+    """Yield nothing: limits are looked at beside the entries they are for."""
     yield from ()
 
 

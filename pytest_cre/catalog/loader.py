@@ -1,6 +1,6 @@
 """Suites and profiles, read from folders into one checked catalog."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -147,34 +147,42 @@ def with_limits(
     found = dict(architectures)
     for file in files:
         if file.architecture not in found:
-            words = choices_words(file.architecture, found)
-            raise CatalogProblem(
-                f"{file.place}: architecture {file.architecture!r} is unknown{words}"
-            )
+            raise CatalogProblem(unknown_owner_words(file, found))
         owner = found[file.architecture]
         found[file.architecture] = replace(owner, limits=(*owner.limits, *file.limits))
     return found
 
 
-def catalog_problems(catalog: Catalog) -> Iterator[str]:
-    """Yield what is wrong between files: names that lead nowhere, labels of two architectures."""
+def unknown_owner_words(file: LimitsFile, architectures: Iterable[str]) -> str:
+    """Return the line about limits for an architecture that is not there."""
+    words = choices_words(file.architecture, architectures)
+    return f"{file.place}: architecture {file.architecture!r} is unknown{words}"
+
+
+def catalog_problems(catalog: Catalog, *, unread: Collection[str] = ()) -> Iterator[str]:
+    """Yield what is wrong between files: names that lead nowhere, labels of two architectures.
+
+    `unread` are kinds of files of which one could not be read, so that it may hold any name.
+    """
+    has_all_architectures = ARCHITECTURES not in unread
     for entry in catalog.entries.values():
         profile = catalog.log_profiles.get(entry.log_profile)
         if profile is None:
             words = choices_words(entry.log_profile, catalog.log_profiles)
-            yield f"{entry.place}: logProfile {entry.log_profile!r} is unknown{words}"
+            if LOGS not in unread:
+                yield f"{entry.place}: logProfile {entry.log_profile!r} is unknown{words}"
         elif profile.reads != entry.measures:
             yield (
                 f"{entry.place}: logProfile {entry.log_profile!r} reads {profile.reads}, "
                 f"the entry measures {entry.measures}"
             )
         for name in entry.architectures:
-            if name not in catalog.architectures:
+            if has_all_architectures and name not in catalog.architectures:
                 words = choices_words(name, catalog.architectures)
                 yield f"{entry.place}: architecture {name!r} is unknown{words}"
     for platform in catalog.platforms.values():
         for name in platform.hardware:
-            if name not in catalog.architectures:
+            if has_all_architectures and name not in catalog.architectures:
                 words = choices_words(name, catalog.architectures)
                 yield f"{platform.place}: architecture {name!r} is unknown{words}"
     owners: dict[str, Architecture] = {}

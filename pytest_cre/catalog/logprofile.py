@@ -7,10 +7,12 @@ from typing import Literal
 from pytest_cre.catalog.entry import Measures
 
 TimeUnit = Literal["s", "ms", "us"]
-_KINDS: Mapping[str, Measures] = {
+# What a pattern measures; of several the first in this order says what the profile reads.
+KINDS: Mapping[str, Measures] = {
     "bandwidthResult": "bandwidth",
     "gemmResult": "gemm",
     "diagnosticReport": "diagnostics",
+    "trainingStep": "training",
 }
 
 
@@ -48,4 +50,4 @@ class LogProfile:
     @property
     def reads(self) -> Measures:
         """Return what the profile reads; without a pattern that says so: training."""
-        return next((kind for name, kind in _KINDS.items() if name in self.patterns), "training")
+        return next((kind for name, kind in KINDS.items() if name in self.patterns), "training")

@@ -1,7 +1,7 @@
 """Options of an entry, and `${name}` in its commands."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from pytest_cre.catalog.entry import CatalogEntry, OptionSpec
@@ -9,6 +9,7 @@ from pytest_cre.errors import CatalogProblem, UsageProblem
 from pytest_cre.formats.choices import choices_words
 
 PLAN_NAMES = ("architecture", "gpus", "gpusPerNode", "masterAddress", "nodes", "test")
+_BARE = re.compile(r"(?<!\$)\$([A-Za-z_]\w*)")
 _REFERENCE = re.compile(r"\$\$|\$\{([^{}]*)\}|\$\{")
 
 
@@ -51,6 +52,19 @@ def references(text: str) -> tuple[str | None, ...]:
     """Return the names that `text` takes through `${name}`; None for a `${` that never closes."""
     found = _REFERENCE.finditer(text)
     return tuple(each[1] for each in found if each[0] != "$$")
+
+
+def bare_references(text: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return the known names that `text` writes as `$name`, which stays as it is.
+
+    A shell's own variables are left out: those that the text itself sets.
+    """
+    names = dict.fromkeys(found[1] for found in _BARE.finditer(text))
+    return tuple(
+        name
+        for name in names
+        if name in known and re.search(rf"\b{name}=|\b(?:for|read) {name}\b", text) is None
+    )
 
 
 def substitute(text: str, values: Mapping[str, str]) -> str:

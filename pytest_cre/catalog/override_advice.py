@@ -1,11 +1,12 @@
 """Overrides that never take effect, or whose effect is lost: one line per finding, with the remedy."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import combinations
 
 from pytest_cre.catalog.architecture import Architecture
 from pytest_cre.catalog.entry import CatalogEntry
+from pytest_cre.catalog.files import ARCHITECTURES, ENTRIES, PLATFORMS
 from pytest_cre.catalog.loader import Catalog
 from pytest_cre.catalog.override import Condition, Override, When
 from pytest_cre.catalog.pattern import compile_pattern
@@ -13,11 +14,17 @@ from pytest_cre.catalog.platform import Platform
 from pytest_cre.formats.choices import choices_words
 
 
-def entry_override_advice(entry: CatalogEntry, catalog: Catalog) -> Iterator[str]:
-    """Yield what is wrong with the overrides of an entry, beside the catalog."""
-    architectures = entry.architectures or tuple(catalog.architectures)
+def entry_override_advice(
+    entry: CatalogEntry, catalog: Catalog, unread: Collection[str] = ()
+) -> Iterator[str]:
+    """Yield what is wrong with the overrides of an entry, beside the catalog.
+
+    `unread` are kinds of files of which one could not be read, so that it may hold any name.
+    """
+    every = () if ARCHITECTURES in unread else tuple(catalog.architectures)
+    architectures = entry.architectures or every
     for override in entry.overrides:
-        yield from _unknown_names(override, catalog)
+        yield from _unknown_names(override, catalog, unread)
         when = override.when
         unreachable = (
             _never(when.architecture, architectures, "gpuArchitecture", "architectures")
@@ -35,29 +42,35 @@ def entry_override_advice(entry: CatalogEntry, catalog: Catalog) -> Iterator[str
     yield from _lost(entry.overrides)
 
 
-def platform_advice(platform: Platform, catalog: Catalog) -> Iterator[str]:
+def platform_advice(
+    platform: Platform, catalog: Catalog, unread: Collection[str] = ()
+) -> Iterator[str]:
     """Yield what is wrong with the overrides of a platform, beside the catalog."""
     for override in platform.overrides:
-        yield from _unknown_names(override, catalog)
+        yield from _unknown_names(override, catalog, unread)
         unreachable = _never(
             override.when.architecture, tuple(platform.hardware), "gpuArchitecture", "hardware"
         )
         if unreachable is not None:
             yield f"{override.place}: override {override.name} never applies: {unreachable}"
-        yield from _unused_words(override, _targets(override, catalog))
+        if ENTRIES not in unread:
+            yield from _unused_words(override, _targets(override, catalog))
     yield from _lost(platform.overrides)
 
 
-def architecture_override_advice(architecture: Architecture, catalog: Catalog) -> Iterator[str]:
+def architecture_override_advice(
+    architecture: Architecture, catalog: Catalog, unread: Collection[str] = ()
+) -> Iterator[str]:
     """Yield what is wrong with the overrides of an architecture, beside the catalog."""
     for override in architecture.overrides:
-        yield from _unknown_names(override, catalog)
+        yield from _unknown_names(override, catalog, unread)
         unreachable = _never(
             override.when.architecture, (architecture.name,), "gpuArchitecture", "the file's name"
         )
         if unreachable is not None:
             yield f"{override.place}: override {override.name} never applies: {unreachable}"
-        yield from _unused_words(override, _targets(override, catalog))
+        if ENTRIES not in unread:
+            yield from _unused_words(override, _targets(override, catalog))
     yield from _lost(architecture.overrides)
 
 
@@ -74,16 +87,16 @@ def _named(when: When, entry: str) -> bool:
     return any(fnmatchcase(entry, pattern) for pattern in when.entries)
 
 
-def _unknown_names(override: Override, catalog: Catalog) -> Iterator[str]:
-    for condition, known, key in (
-        (override.when.platform, catalog.platforms, "platform"),
-        (override.when.architecture, catalog.architectures, "gpuArchitecture"),
+def _unknown_names(override: Override, catalog: Catalog, unread: Collection[str]) -> Iterator[str]:
+    for condition, known, key, kind in (
+        (override.when.platform, catalog.platforms, "platform", PLATFORMS),
+        (override.when.architecture, catalog.architectures, "gpuArchitecture", ARCHITECTURES),
     ):
-        for name in condition.names if condition is not None else ():
+        for name in condition.names if condition is not None and kind not in unread else ():
             if name not in known:
                 words = choices_words(name, known)
                 yield f"{override.place}: when.{key} names {name!r}, which is unknown{words}"
-    for pattern in override.when.entries:
+    for pattern in override.when.entries if ENTRIES not in unread else ():
         if not any(fnmatchcase(name, pattern) for name in catalog.entries):
             words = choices_words(pattern, catalog.entries)
             yield f"{override.place}: when.entries {pattern!r} matches no entry{words}"
@@ -102,13 +115,18 @@ def _option_values(override: Override, entry: CatalogEntry) -> Iterator[str]:
             if option is None:
                 words = choices_words(name, entry.options)
                 yield f"{override.place}: {where} names option {name!r}, which is unknown{words}"
-            elif option.pattern is not None and not compile_pattern(option.pattern).fullmatch(
-                value
-            ):
+            elif option.pattern is not None and _is_ruled_out(value, option.pattern):
                 yield (
                     f"{override.place}: {where}.{name} {value!r} can never be: it must match "
                     f"{option.pattern}"
                 )
+
+
+def _is_ruled_out(value: str, pattern: str) -> bool:
+    try:
+        return compile_pattern(pattern).fullmatch(value) is None
+    except ValueError:
+        return False  # the pattern itself is told
 
 
 def _unused_words(override: Override, targets: Sequence[CatalogEntry]) -> Iterator[str]:

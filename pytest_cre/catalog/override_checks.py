@@ -62,8 +62,8 @@ def override_problems(
 
 
 def _reference_problems(document: YamlDocument, path: YamlPath, known: set[str]) -> Iterator[str]:
-    for part, text in _texts(document.data["overrides"][path[1]], ()):
-        for name in references(text) if part[:1] not in (("when",), ("note",)) else ():
+    for part, text in filled_texts(document.data["overrides"][path[1]]):
+        for name in references(text):
             if name is None:
                 place = document.place((*path, *part))
                 yield f"{place}: '${{' is never closed in {text[:80]!r}; a plain '$' is written '$$'"
@@ -90,6 +90,13 @@ def _option_problems(
         if is_given:
             place = document.place((*path, "when", key), of_key=True)
             yield f"{place}: options are chosen before that is known; take when.{key} out"
+
+
+def filled_texts(override: object) -> Iterator[tuple[YamlPath, str]]:
+    """Yield every text of an override's data that may take `${name}`, with its path."""
+    for part, text in _texts(override, ()):
+        if part[:1] not in (("when",), ("note",)):
+            yield part, text
 
 
 def _texts(data: object, path: YamlPath) -> Iterator[tuple[YamlPath, str]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_cre.catalog.limit import UNITS, Limit, Metric, Operator, Statistic
+from pytest_cre.catalog.limit import NO_DATE, UNITS, Limit, Metric, Operator, Statistic
 from pytest_cre.errors import CatalogProblem
 from pytest_cre.formats.cel import CelProblem, compile_predicate
 from pytest_cre.formats.choices import choices_words
@@ -62,7 +62,7 @@ def limits_from_thresholds(
             tier="given",
             statistic=statistic,
             source=source,
-            date="-",
+            date=NO_DATE,
             expression=text,
             note=f"{key}: {text}",
             place=place,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_cre.catalog.certification import FULL_SCALE, MNNVL, Category, Certification, escaped
-from pytest_cre.catalog.certification_document import KUEUE_LABEL
+from pytest_cre.catalog.certification_document import KUEUE_LABEL, checked
 from pytest_cre.catalog.entry import (
     CatalogEntry,
     Measures,
@@ -24,7 +24,7 @@ from pytest_cre.catalog.workloadrun_document import (
 )
 from pytest_cre.errors import CatalogProblem
 from pytest_cre.formats.choices import choices_words
-from pytest_cre.formats.yaml import YamlDocument, validate
+from pytest_cre.formats.yaml import YamlDocument
 
 DOMAIN = "workload"
 START_TIMEOUT_S = 600.0
@@ -41,7 +41,7 @@ def workload_run_from(document: YamlDocument, text: str, catalog: Catalog) -> Ce
     Raises `YamlProblem` for its form, and `CatalogProblem` for a log profile that is unknown or
     reads something else.
     """
-    form = validate(document, WorkloadRunDocument)
+    form = checked(document, WorkloadRunDocument)
     spec, name = form.spec, f"{DOMAIN}/{form.metadata.name}"
     if len(name) > 63:
         place = document.place(("metadata", "name"))

@@ -42,6 +42,13 @@ def check_context(kubeconfig: str | None, context: str) -> None:
         )
 
 
+def kubeconfig_files(kubeconfig: str | None) -> list[Path]:
+    """Return the files that are there: of the kubeconfig given, or of the environment's."""
+    paths = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    files = (Path(path).expanduser() for path in paths.split(os.pathsep) if path)
+    return [file for file in files if file.is_file()]
+
+
 def own_namespace() -> str:
     """Return the namespace of the pod that this process runs in."""
     try:
@@ -69,10 +76,7 @@ def _named(kubeconfig: str | None, section: str, name: object) -> Mapping[str, A
 def _documents(kubeconfig: str | None) -> Iterator[Mapping[str, Any]]:
     import yaml
 
-    paths = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
-    for path in paths.split(os.pathsep):
-        file = Path(path).expanduser()
-        if path and file.is_file():
-            document = yaml.safe_load(file.read_text(encoding="utf-8"))
-            if isinstance(document, Mapping):
-                yield document
+    for file in kubeconfig_files(kubeconfig):
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if isinstance(document, Mapping):
+            yield document

@@ -14,12 +14,20 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_cre.cluster.contact import Contact
-from pytest_cre.cluster.kubeconfig import context_namespace, own_namespace, proxy_url
+from pytest_cre.cluster.kubeconfig import (
+    context_namespace,
+    kubeconfig_files,
+    own_namespace,
+    proxy_url,
+)
 from pytest_cre.errors import ClusterProblem, UsageProblem
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
+KUBECONFIG_REMEDY = (
+    "give --kubeconfig FILE (--cre-kubeconfig to pytest), or `pytest-cre simulate` makes one"
+)
 POOL_SIZE = 1024  # one connection per followed log and watch, and some to spare
 PIECE_BYTES = 65536
 # Silence is noticed by the kernel too: probed after 30 s, dead after 3 unanswered probes.
@@ -102,9 +110,10 @@ class Access:
                 configuration.proxy = proxy_url(kubeconfig, context) or configuration.proxy
         except Exception as problem:  # noqa: BLE001 - it raises what its YAML and exec parts raise
             words = " ".join(str(problem).split())[:300] or type(problem).__name__
-            raise UsageProblem(
-                f"kubeconfig {kubeconfig or 'of the environment'} cannot be used: {words}"
-            ) from None
+            name = kubeconfig or "of the environment"
+            if not kubeconfig_files(kubeconfig):
+                words = f"there is no such file; {KUBECONFIG_REMEDY}"
+            raise UsageProblem(f"kubeconfig {name} cannot be used: {words}") from None
         if is_loopback(configuration.host):
             configuration.proxy = None
         try:

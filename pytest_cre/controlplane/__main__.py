@@ -62,7 +62,7 @@ def _serve(options: argparse.Namespace) -> None:
     from pytest_cre.controlplane.credentials import private_file
     from pytest_cre.controlplane.plane import ControlPlane, PlaneSettings
     from pytest_cre.controlplane.recipe import built_folder, check_programs, read_recipe
-    from pytest_cre.simulator.run import load_scenario
+    from pytest_cre.simulator.scenario import load_scenario, shipped_scenarios
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -71,6 +71,8 @@ def _serve(options: argparse.Namespace) -> None:
     scenario = None if options.no_simulator else options.scenario
     if scenario is not None:
         load_scenario(scenario)  # a mistake is told before anything is started
+        if scenario not in shipped_scenarios():
+            scenario = str(Path(scenario).absolute())  # the simulator runs in another folder
     binaries = options.binaries or built_folder(read_recipe(), os.environ)
     check_programs(binaries)
     settings = PlaneSettings(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+PRODUCT_LABEL = "nvidia.com/gpu.product"
 SIMULATED_LABEL = "cre.pytest.org/simulated"
 SIMULATED_LIMITS_ANNOTATION = "cre.pytest.org/simulated-limits"
 
@@ -41,7 +42,7 @@ class NodeFacts:
 
         A DRA driver tells the GPU's own name: `NVIDIA H100 80GB HBM3`.
         """
-        label = self.labels.get("nvidia.com/gpu.product")
+        label = self.labels.get(PRODUCT_LABEL)
         return label or "-".join(self.slice_product.split()) or None
 
 

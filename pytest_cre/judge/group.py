@@ -1,14 +1,15 @@
 """The verdict of one group: its evidence, its measurement and its limits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_cre.catalog.entry import CatalogEntry
 from pytest_cre.catalog.limit import LEDGER_METRICS, UNITS, Limit
 from pytest_cre.evidence.model import GroupEvidence
-from pytest_cre.judge.figures import figures_of, measured_metrics
+from pytest_cre.judge.figures import busbw_by_size, figures_of, measured_metrics
 from pytest_cre.judge.hardware import hardware_words
 from pytest_cre.judge.judged import expression_problem, is_met, judged_value, margin_of
+from pytest_cre.judge.limits import Unused
 from pytest_cre.judge.measured import measurement_finding, wrong_words
 from pytest_cre.judge.missing import MissingLimit
 from pytest_cre.judge.problems import Finding, evidence_finding, replay_words
@@ -40,13 +41,15 @@ def judge_group(
     missing: MissingLimit,
     entry: CatalogEntry | None = None,
     repeated: Mapping[Limit, Repeated] | None = None,
+    unused: Unused | None = None,
 ) -> GroupVerdict:
     """Return the verdict of a group; a pass needs whole evidence and every limit met.
 
     `limits` are those that apply (`applying_limits`). `missing` says what a figure without any
     limit is: `fail`, or no-limit with `skip` and `record`. `entry`, where given, adds what it
     expects: the kind of measurement and the collective. A number equal to its limit meets it.
-    `repeated` are the limits that all attempts on the group answer together.
+    `repeated` are the limits that all attempts on the group answer together; `unused` are told
+    where a figure has no limit.
     """
     repeated = repeated or {}
     finding = group_finding(evidence, measurement, limits, entry)
@@ -66,7 +69,7 @@ def judge_group(
         checks = tuple(replace(each, code=code) for each in checks if each.measured is not None)
     else:
         code = worst([check.code for check in checks])
-        reasons += _check_reasons(checks, evidence, measurement, repeated)
+        reasons += _check_reasons(checks, evidence, measurement, repeated, unused or Unused())
         if not checks:
             code, reasons = "inconclusive", ["no metric was measured"]
     return GroupVerdict(
@@ -173,6 +176,7 @@ def _check_reasons(
     evidence: GroupEvidence,
     measurement: Measurement,
     repeated: Mapping[Limit, Repeated],
+    unused: Unused,
 ) -> list[str]:
     """Return why each check is not a pass, the worst first."""
     missed = sorted(
@@ -182,14 +186,17 @@ def _check_reasons(
     return [
         repeated[check.limit].words(check.limit)
         if check.limit is not None and check.limit in repeated
-        else _check_reason(check, evidence, measurement)
+        else _check_reason(check, evidence, measurement, unused)
         for check in missed
     ]
 
 
-def _check_reason(check: Check, evidence: GroupEvidence, measurement: Measurement) -> str:
+def _check_reason(
+    check: Check, evidence: GroupEvidence, measurement: Measurement, unused: Unused
+) -> str:
     if check.limit is None:
-        return _no_limit_words(check, evidence, measurement)
+        where = _no_limit_words(check, evidence, measurement)
+        return "; ".join((where, *_unused_words(check.metric, unused, measurement)))
     words = check_words(check, architecture=evidence.architecture)
     if check.code == "inconclusive" and check.measured is not None:
         if check.limit.tier == "physics":
@@ -212,3 +219,25 @@ def _no_limit_words(check: Check, evidence: GroupEvidence, measurement: Measurem
         nodes_words(len(evidence.nodes)),
     ]
     return f"{check_words(check)} for {', '.join(parts)}"
+
+
+def _unused_words(metric: str, unused: Unused, measurement: Measurement) -> Iterator[str]:
+    """Yield which limits would judge the metric, and what each of them lacks."""
+    bandwidth = measurement.bandwidth
+    largest = max(busbw_by_size(bandwidth), default=None) if bandwidth is not None else None
+    for limit in unused.other_sizes:
+        if limit.metric == metric and limit.demands_speed and largest is not None:
+            yield (
+                f"the limit {limit_statistic(limit)} ({limit.place}) needs a row of that size, the "
+                f"largest is {largest} B"
+            )
+    real = [each for each in unused.of_real_nodes if each.metric == metric and each.demands_speed]
+    if real:
+        first = real[0]
+        words = f"1 limit of tier {first.tier} ({first.place})"
+        if len(real) > 1:
+            words = f"{len(real)} limits such as that of tier {first.tier} ({first.place})"
+        yield (
+            f"simulated nodes take those of their scenario; {words} would judge it with "
+            "--cre-simulated-by published"
+        )

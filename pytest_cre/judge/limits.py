@@ -1,11 +1,21 @@
 """Which limits a measurement is judged by."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pytest_cre.catalog.limit import Limit, Tier
 
 TIER_ORDER: tuple[Tier, ...] = ("given", "site", "published", "physics", "simulated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unused:
+    """Limits that would judge a group but for one thing."""
+
+    other_sizes: tuple[Limit, ...] = ()  # at message sizes that the table has no row of
+    of_real_nodes: tuple[Limit, ...] = ()  # which simulated nodes take only where that is asked
+
 
 # Words of transport names in lower case; the first fabric that fits a name is taken.
 _FABRIC_WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (

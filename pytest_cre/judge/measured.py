@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pytest_cre.catalog.entry import CatalogEntry
 from pytest_cre.catalog.limit import Limit
+from pytest_cre.catalog.logprofile import KINDS
 from pytest_cre.evidence.model import GroupEvidence
 from pytest_cre.formats.quantity import format_bytes
 from pytest_cre.judge.devices import (
@@ -13,7 +14,7 @@ from pytest_cre.judge.devices import (
     gemm_wrong_words,
 )
 from pytest_cre.judge.problems import Finding
-from pytest_cre.judge.transport import transport_words
+from pytest_cre.judge.transport import fallback_words, transport_words
 from pytest_cre.judge.words import flag_words, reason_words
 from pytest_cre.measure.model import BandwidthMeasurement, BandwidthRow, BandwidthTable, Measurement
 from pytest_cre.measure.reasons import FAILED, NOTED
@@ -21,7 +22,6 @@ from pytest_cre.measure.reasons import FAILED, NOTED
 SIZES_NAMED = 3  # wrong sizes named in a reason; the log has them all
 FALLBACK = "socket-fallback"
 NO_ENGINE = "no-engine"
-FALLBACK_WORDS = "NCCL found no fast network and fell back to sockets"
 # True of every run of some frameworks; they change no verdict and no ratio that is judged.
 QUIET_FLAGS = frozenset({"reference_estimated", "commit_unseen", "last_steps_not_durable"})
 
@@ -49,11 +49,16 @@ def measurement_finding(
     took_other = transport_words(evidence, measurement)
     if took_other is not None:
         wrong = (*wrong, took_other)
-    elif FALLBACK in measurement.reasons and "socket" not in evidence.fabrics:
+    elif (
+        FALLBACK in measurement.reasons
+        and "socket" not in evidence.fabrics
+        and measurement.bandwidth is not None
+    ):
+        fallback = fallback_words(evidence, measurement.bandwidth)
         if limits and all(limit.fabric != "socket" for limit in limits):
-            wrong = (*wrong, FALLBACK_WORDS)
+            wrong = (*wrong, fallback)
         else:
-            warnings = (FALLBACK_WORDS, *warnings)
+            warnings = (fallback, *warnings)
     if wrong:
         return Finding(code="fail", reasons=(*wrong, *missing), warnings=warnings)
     if missing:
@@ -139,7 +144,28 @@ def _missing_words(
     tables = measurement.bandwidth.tables if measurement.bandwidth is not None else ()
     if not told and not all(table.is_complete and table.rows for table in tables):
         told["incomplete"] = "the table is not complete"
+    for code in ("no-data", "no-steps"):
+        if code in told:
+            told[code] += _unmatched_words(measurement, evidence, entry)
     return tuple(dict.fromkeys(told.values()))
+
+
+def _unmatched_words(
+    measurement: Measurement, evidence: GroupEvidence, entry: CatalogEntry | None
+) -> str:
+    """Return by what pattern nothing was found in how many lines, and what to do about it."""
+    name = entry.log_profile if entry is not None else measurement.profile
+    kind = entry.measures if entry is not None else measurement.kind
+    pattern = next((each for each, measures in KINDS.items() if measures == kind), None)
+    count = sum(log.data.count(b"\n") for log in evidence.logs if not log.is_context)
+    if not name or pattern is None:
+        return ""
+    if not count:
+        return ": it is empty"
+    return (
+        f": {pattern} of {name} matched no line of {count}; "
+        f"try `pytest-cre measure --profile {name} LOG`"
+    )
 
 
 def _planned_words(

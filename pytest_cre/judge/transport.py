@@ -36,8 +36,18 @@ def transport_words(evidence: GroupEvidence, measurement: Measurement) -> str | 
         if not wrong:
             return None
         took = " and ".join(_WORDS.get(each, each) for each in wrong)
-    wanted = " or ".join(_WORDS.get(each, each) for each in expected)
+    wanted = _expected_words(evidence)
     return f"data between nodes took {took} where {wanted} is expected{_number_words(bandwidth)}"
+
+
+def fallback_words(evidence: GroupEvidence, bandwidth: BandwidthMeasurement) -> str:
+    """Return that NCCL fell back to sockets, from what, and what it reached over them."""
+    wanted = f" where {_expected_words(evidence)} is expected" if evidence.fabrics else ""
+    return f"NCCL found no fast network and fell back to sockets{wanted}{_number_words(bandwidth)}"
+
+
+def _expected_words(evidence: GroupEvidence) -> str:
+    return " or ".join(_WORDS.get(each, each) for each in evidence.fabrics)
 
 
 def group_fabric(evidence: GroupEvidence, measurement: Measurement) -> str | None:

@@ -1,11 +1,16 @@
 """Numbers, limits and reason codes in words that a reader of a report understands."""
 
 import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from pytest_cre.catalog.limit import Limit
 from pytest_cre.formats.quantity import format_bytes
 from pytest_cre.judge.verdict import Check
 
+NAMES_SHOWN = 3  # names of nodes, or runs of them, in one line
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.ASCII | re.DOTALL)
 REASON_WORDS = {
     "average-mismatch": "the printed average is not the mean of the rows, so rows are missing",
     "below-minimum": "the benchmark itself found its average below the minimum it was given",
@@ -148,3 +153,39 @@ def _digits_apart(measured: float, limit: float) -> int:
 def nodes_words(count: int) -> str:
     """Return `1 node` or `8 nodes`."""
     return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def place_words(nodes: Sequence[str]) -> str:
+    """Return which nodes, briefly: `node gpu-3`, or `4 nodes: rack-1-0..3`."""
+    if len(nodes) == 1:
+        return f"node {nodes[0]}"
+    parts = list(_runs(nodes))
+    more = f" and {len(parts) - NAMES_SHOWN} more" if len(parts) > NAMES_SHOWN else ""
+    names = f": {', '.join(parts[:NAMES_SHOWN])}{more}" if nodes else ""
+    return f"{nodes_words(len(nodes))}{names}"
+
+
+def _runs(nodes: Sequence[str]) -> Iterator[str]:
+    """Yield the names, those that are numbered one after the other as `rack-1-0..3`."""
+    written: dict[str, set[str]] = {}
+    for name in nodes:
+        found = _NUMBERED.fullmatch(name)
+        start, digits = (found[1], found[2]) if found else (name, "")
+        written.setdefault(start, set()).add(digits)
+    for start, all_digits in sorted(written.items()):
+        if "" in all_digits:
+            yield start
+        is_padded = any(each.startswith("0") and len(each) > 1 for each in all_digits)
+        by_width: dict[int, list[int]] = {}
+        for digits in filter(None, all_digits):
+            by_width.setdefault(len(digits) if is_padded else 0, []).append(int(digits))
+        for width, numbers in sorted(by_width.items()):
+            for first, last in _spans(sorted(numbers)):
+                yield f"{start}{first:0{width}d}" + (f"..{last:0{width}d}" if last > first else "")
+
+
+def _spans(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and last of each run of whole numbers without a gap."""
+    for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
+        found = [number for _, number in run]
+        yield found[0], found[-1]

@@ -1,4 +1,4 @@
-"""Timestamps of logs to integer nanoseconds since 1970, and Go's time layouts.
+"""Timestamps of logs to integer nanoseconds since 1970, and times in Go's layouts.
 
 A time without a zone is read as if it were UTC; the reader of the stream finds out what the zone was.
 """
@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
+
+from pytest_cre.formats.golayout import layout_pattern
 
 SECOND_NS = 1_000_000_000
 YEARS = range(1970, 2200)  # what 64 bits of nanoseconds hold, with room for differences
@@ -127,29 +129,6 @@ def _zone_ns(text: bytes) -> int | None:
     return minutes * MINUTE_NS * (-1 if found[1] == b"-" else 1)
 
 
-# What each part of a Go layout stands for, longest first.
-_LAYOUT_PARTS: tuple[tuple[str, str], ...] = (
-    ("Z07:00", "(?P<zone>Z|[+-]\\d\\d:\\d\\d)"),
-    ("Z0700", "(?P<zone>Z|[+-]\\d{4})"),
-    ("-07:00", "(?P<zone>[+-]\\d\\d:\\d\\d)"),
-    ("-0700", "(?P<zone>[+-]\\d{4})"),
-    ("2006", "(?P<year>\\d{4})"),
-    ("January", "(?P<month_name>[A-Za-z]+)"),
-    ("Jan", "(?P<month_name>[A-Za-z]{3})"),
-    ("Monday", "[A-Za-z]+"),
-    ("Mon", "[A-Za-z]{3}"),
-    ("MST", "[A-Z]{2,5}"),
-    ("01", "(?P<month>\\d\\d)"),
-    ("02", "(?P<day>\\d\\d)"),
-    ("_2", "(?P<day>[ \\d]\\d)"),
-    ("15", "(?P<hour>\\d\\d)"),
-    ("04", "(?P<minute>\\d\\d)"),
-    ("05", "(?P<second>\\d\\d)(?:[.,](?P<fraction>\\d+))?"),
-    ("06", "(?P<short_year>\\d\\d)"),
-    ("2", "(?P<day>\\d{1,2})"),
-    ("1", "(?P<month>\\d{1,2})"),
-)
-_LAYOUT_FRACTION = re.compile(r"[.,](?:9+|0+)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -157,33 +136,15 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 def layout_reader(layout: str) -> Callable[[str], int | None]:
     """Return a function that reads times written in a Go layout; it returns None for others.
 
-    As in Go, a fraction may follow the seconds whether the layout has one or not, and a time
-    without a zone is UTC.
+    A time without a zone is UTC.
     """
-    pattern, at = "", 0
-    while at < len(layout):
-        fraction = _LAYOUT_FRACTION.match(layout, at)
-        if fraction and pattern.endswith(")?"):
-            at = fraction.end()
-            continue
-        for part, group in _LAYOUT_PARTS:
-            if layout.startswith(part, at) and not _is_taken(group, pattern):
-                pattern, at = pattern + group, at + len(part)
-                break
-        else:
-            pattern, at = pattern + re.escape(layout[at]), at + 1
-    compiled = re.compile(pattern, re.ASCII)
+    compiled = layout_pattern(layout)
 
     def read(text: str) -> int | None:
         found = compiled.fullmatch(text.strip())
         return _from_groups(found.groupdict()) if found else None
 
     return read
-
-
-def _is_taken(group: str, pattern: str) -> bool:
-    named = re.search(r"\?P<\w+>", group)
-    return named is not None and named[0] in pattern
 
 
 def _from_groups(groups: dict[str, str | None]) -> int | None:

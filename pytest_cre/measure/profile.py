@@ -15,6 +15,7 @@ import re2
 
 from pytest_cre.catalog.logprofile import LogProfile
 from pytest_cre.errors import CatalogProblem
+from pytest_cre.formats.golayout import FLOAT, WHOLE
 from pytest_cre.measure.instants import layout_reader
 
 ProfileKind = Literal[
@@ -34,8 +35,8 @@ _ORDER: tuple[ProfileKind, ...] = (
     "checkpointLoaded",
 )
 _SECONDS = {"s": 1.0, "ms": 1000.0, "us": 1_000_000.0}  # units in a second
-_WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
-_FLOAT = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_WHOLE = re.compile(WHOLE.encode())
+_FLOAT = re.compile(FLOAT.encode())
 _TIED_TO_ENDS = re.compile(r"\\[Az]|(?<!\\)\$|(?<![\\\[])\^")
 _NAMED_GROUP = re.compile(r"(?<!\\)\(\?P?<\w+>")
 

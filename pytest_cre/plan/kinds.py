@@ -1,12 +1,17 @@
 """Which of the workload kinds that an entry names it runs as."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
 from pytest_cre.plan.wording import listed
 
 FIRST = "the entry's first kind"
+_PROVIDERS: Mapping[WorkloadKind, str] = {
+    "jobSet": "JobSet",
+    "mpiJob": "the MPI operator",
+    "trainJob": "the Kubeflow Trainer",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +37,14 @@ def choose_kind(
     words = f"the cluster serves {listed(sorted(served)) or 'none of these'}"
     if asked is not None:
         words = f"{asked} was asked for; {words}"
+    wanted = asked or named[0]
+    remedy = ""
+    if wanted in _PROVIDERS:
+        remedy = (
+            f"; {wanted} needs {_PROVIDERS[wanted]}: --cre-cluster controlplane rehearses with it"
+        )
     return KindChoice(
-        kind=asked or named[0], reason=words, unmet=f"{entry.name} runs as {listed(named)}; {words}"
+        kind=wanted, reason=words, unmet=f"{entry.name} runs as {listed(named)}; {words}{remedy}"
     )
 
 

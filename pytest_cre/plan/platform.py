@@ -13,13 +13,14 @@ from pytest_cre.catalog.platform import (
     told_by,
 )
 from pytest_cre.errors import UsageProblem
-from pytest_cre.evidence.model import NodeFacts
+from pytest_cre.evidence.model import PRODUCT_LABEL, NodeFacts
 from pytest_cre.formats.choices import choices_words
 from pytest_cre.plan.model import GroupPlan
 from pytest_cre.plan.overrides import NO_FITTING, Fitting
 from pytest_cre.plan.podsites import add_tolerations, rank_variables
 from pytest_cre.plan.site import NO_SITE, Site
 from pytest_cre.plan.taints import DEFAULT_TOLERATIONS
+from pytest_cre.plan.wording import listed
 
 RDMA = ("infiniband", "roce")
 NVLINK = "nvlink"
@@ -137,6 +138,8 @@ def ground_of(
     taken, warnings = _settings(platform, architecture, platforms)
     if known is not None and known.warning and not was_asked:
         warnings = (known.warning, *warnings)
+    if architecture is None and nodes:
+        warnings = (_unknown_product_words(nodes), *warnings)
     hardware = known.on(_name(architecture)) if known is not None else PlatformHardware()
     nics = hardware.nics_per_node
     if nics is None:
@@ -167,6 +170,16 @@ def ground_of(
         warnings=warnings,
         told_by=_told_by(nodes, platforms, was_asked=was_asked),
         settings_of=taken.name if taken is not None else None,
+    )
+
+
+def _unknown_product_words(nodes: Sequence[NodeFacts]) -> str:
+    products = sorted({node.gpu_product for node in nodes if node.gpu_product is not None})
+    if not products:
+        return f"no node has the label {PRODUCT_LABEL}; name the architecture with --cre-arch"
+    return (
+        f"{PRODUCT_LABEL} is {listed([repr(each) for each in products])}, which no productLabels has; "
+        "mend the label, or add it to an architecture of --cre-profiles"
     )
 
 

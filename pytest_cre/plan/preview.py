@@ -7,7 +7,7 @@ from pytest_cre.catalog.entry import CatalogEntry, WorkloadKind
 from pytest_cre.catalog.options import resolve_options
 from pytest_cre.catalog.platform import Platform
 from pytest_cre.errors import UsageProblem
-from pytest_cre.evidence.model import NodeFacts
+from pytest_cre.evidence.model import PRODUCT_LABEL, NodeFacts
 from pytest_cre.plan.model import Selection, WorkflowPlan
 from pytest_cre.plan.names import owner_name
 from pytest_cre.plan.platform import Ground, ground_of
@@ -79,7 +79,7 @@ def _placeholders(count: int, architecture: Architecture, ground: Ground) -> tup
             name=f"{NODE}-{index:0{width}}",
             uid=f"{NODE}-{index:0{width}}",
             labels={
-                "nvidia.com/gpu.product": architecture.product_labels[0],
+                PRODUCT_LABEL: architecture.product_labels[0],
                 ground.rack_label: f"rack-{index // per_rack}",
             },
             gpus_allocatable=gpus,

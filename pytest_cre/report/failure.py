@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pytest_cre.evidence.model import WorkflowEvidence
 from pytest_cre.judge.verdict import Code, GroupVerdict, ItemVerdict
-from pytest_cre.judge.words import nodes_words
+from pytest_cre.judge.words import nodes_words, place_words
 from pytest_cre.report.diagnosis import diagnosis_report
 from pytest_cre.report.model import SIMULATED_NOTE, GroupReport, group_report, title_of
 from pytest_cre.report.table import (
@@ -19,6 +19,7 @@ from pytest_cre.report.text import brief
 
 GROUPS_SHOWN = 20
 REASONS_SHOWN = 20
+ROWS_SHOWN = 30  # of the log of a group that missed a limit
 _PREFIXES: dict[Code, str] = {"inconclusive": "INCONCLUSIVE: ", "error": "ERROR: "}
 
 
@@ -70,8 +71,7 @@ def first_line(item: ItemVerdict) -> str:
         if len(groups) > 1:
             count = len({each.group for each in groups})
             where.append(f"{worst.title} of {count} groups" if count > 1 else worst.title)
-        count = len(worst.nodes)
-        where.append(f"node {worst.nodes[0]}" if count == 1 else nodes_words(count))
+        where.append(brief(place_words(worst.nodes)))
     return f"{_PREFIXES.get(item.code, '')}{reason} ({', '.join(where)})"
 
 
@@ -122,7 +122,8 @@ def _source_lines(groups: Sequence[GroupVerdict]) -> list[str]:
         limit = check.limit
         if limit is not None:
             place = f", {limit.place}" if limit.place else ""
-            origin = f"{limit.tier}, {limit.source} ({limit.date}){place}"
+            date = f" ({limit.known_date})" if limit.known_date else ""
+            origin = f"{limit.tier}, {limit.source}{date}{place}"
             lines.append(f"limit of {limit.metric}: {brief(origin)}")
     return list(dict.fromkeys(lines))
 
@@ -131,4 +132,20 @@ def _log_lines(worst: GroupReport | None) -> list[str]:
     log = worst.failure_log if worst else None
     if log is None:
         return []
-    return [f"{log.title}:", log.text] if log.text else [f"{log.title}: nothing was captured"]
+    if not log.text:
+        return [f"{log.title}: nothing was captured"]
+    rows = log.text.splitlines()
+    # What a limit missed is in the table above; whatever failed otherwise needs its whole end.
+    if worst is not None and _missed_a_limit(worst) and not log.exit_code:
+        left_out = len(rows) - ROWS_SHOWN
+        if left_out > 0:
+            note = f"[... {left_out} lines left out ...]"
+            return [f"{log.title}:", note, *rows[-ROWS_SHOWN:]]
+    return [f"{log.title}:", log.text]
+
+
+def _missed_a_limit(group: GroupReport) -> bool:
+    return group.code == "fail" and any(
+        check.code == "fail" and check.margin is not None and check.margin < 0
+        for check in group.checks
+    )

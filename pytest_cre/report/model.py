@@ -362,7 +362,7 @@ def _check_report(check: Check) -> CheckReport:
         size_bytes=limit.size_bytes if limit else None,
         tier=limit.tier if limit else None,
         source=limit.source if limit else None,
-        date=limit.date if limit else None,
+        date=limit.known_date if limit else None,
         place=limit.place or None if limit else None,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Sized
 from typing import Protocol
 
 from pytest_cre.judge.verdict import WORST_FIRST, Code, RunResult
-from pytest_cre.judge.words import nodes_words, number_words
+from pytest_cre.judge.words import nodes_words, number_words, place_words
 from pytest_cre.report.model import (
     SIMULATED_NOTE,
     GroupReport,
@@ -216,8 +216,11 @@ def _item_lines(item: ItemReport) -> list[str]:
     if item.code != "pass":
         reasons = list(item.reasons)
         for group in () if item.diagnosis and reasons else _shown_groups(item):
-            name = f"{group.title}: " if len(item.groups) > 1 else ""
-            reasons += [f"{name}{reason}" for reason in group.reasons]
+            where = place_words(group.nodes)
+            if len(item.groups) > 1:
+                reasons += [f"{group.title} ({where}): {reason}" for reason in group.reasons]
+            else:
+                reasons += [f"{reason} ({where})" for reason in group.reasons]
         reasons = reasons or [item_reason(item)]
         lines += [f"{item.title}: {item.code}: {brief(reason)}" for reason in reasons]
     warnings = dict.fromkeys(word for group in item.groups for word in group.warnings)

@@ -307,3 +307,24 @@ def test_checkpoint_option_of_a_category_without_one_is_refused(refusal):
     words = refusal(ONE.format("enableCheckpoint: true"))
 
     assert "communication/nccl-all-reduce has no option enableCheckpoint" in words
+
+
+def test_fields_that_are_not_supported_are_all_named_at_once(refusal):
+    text = """\
+  sourceRepo: x
+  categories:
+    - domain: communication
+      variant: nccl-all-reduce
+      options: {placement: x, mlnxPerNode: 4}
+"""
+    assert refusal(text) == (
+        "cert.yaml:6:15: spec.sourceRepo, spec.categories[0].options.placement (10:28), "
+        "spec.categories[0].options.mlnxPerNode (10:44) are not supported; take them out, or run this "
+        "in another way"
+    )
+
+
+def test_field_that_alone_is_not_supported_is_told_by_itself(refusal):
+    assert refusal("  sourceRepo: x\n" + RACK) == (
+        "cert.yaml:6:15: spec.sourceRepo is not supported; take it out, or run this in another way"
+    )

@@ -66,7 +66,7 @@ def test_mistake_is_refused_with_its_place(write, tmp_path, old, new, line):
 
 
 def test_lint_is_silent_on_a_right_file_and_tells_what_can_judge_nothing(write):
-    assert lint_files([write(SITE, "site.yaml")]) == (1, ())
+    assert lint_files([write(SITE, "site.yaml")]) == (1, (), ())
 
-    _, (line,) = lint_files([write(SITE.replace("nccl-all-reduce", "nccl-reduce"), "site.yaml")])
+    _, (line,), _ = lint_files([write(SITE.replace("nccl-all-reduce", "nccl-reduce"), "site.yaml")])
     assert "matches none" in line

@@ -178,7 +178,7 @@ def test_there_are_twenty_five_mistakes():
 
 def test_entry_without_a_mistake_has_nothing_to_mend(folder):
     folder.entry(GOOD)
-    assert lint_files([folder.suites]) == (1, ())
+    assert lint_files([folder.suites]) == (1, (), ())
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -192,8 +192,96 @@ def test_planted_mistake_is_found_with_its_line_and_remedy(folder, name):
     assert all(re.search(remedy, each) for each in told)
 
 
+SLIPS = {
+    "collective that is misspelt": (
+        ("test: all_reduce", "test: all-reduce"),
+        "3:7: test 'all-reduce' is no collective; did you mean 'all_reduce'?",
+    ),
+    "image by a tag that moves": (
+        ("bench:1", "bench:latest"),
+        "4:8: image example.org/bench:latest names the tag latest, which moves, so runs differ; add "
+        "a tag or digest",
+    ),
+    "image of an override without a version": (
+        ("    env: {NCCL_ALGO: Ring}\n", "    image: example.org/bench\n"),
+        "20:12: image example.org/bench names no version, so runs differ; add a tag or digest",
+    ),
+    "option without braces": (
+        ('-e, "${maxBytes}"', '-e, "${maxBytes}", -f, $maxBytes'),
+        "36:73: $maxBytes is not filled in; write ${maxBytes}, or $$maxBytes for a shell's own",
+    ),
+    "option without braces in an override": (
+        ("{NCCL_ALGO: Ring}", "{NCCL_ALGO: $maxBytes}"),
+        "20:22: $maxBytes is not filled in; write ${maxBytes}, or $$maxBytes for a shell's own",
+    ),
+    "two overrides of one name": (
+        ("limits:\n", "  - {name: rings, env: {A: b}}\nlimits:\n"),
+        "23:12: override rings stands also in catalog/mine/bench.yaml:17:5",
+    ),
+    "floor above the wire of one of several": (
+        ("value: 300", "value: 1000"),
+        "24:5: floor 1000 GB/s is above the 803.2 GB/s that the links of h100 allow; no run can meet",
+    ),
+    "limit of another collective": (
+        ("    statistic: max\n", "    statistic: max\n    collective: all_gather\n"),
+        "24:5: no such entry runs 'all_gather'; choices: all_reduce",
+    ),
+    "limit that stands twice": (
+        ("limits:\n", "limits:\n  - {metric: busbw, operator: '>=', value: 95, unit: GB/s, "
+         "statistic: max, scale: full-scale, tier: site, source: x, date: 2026}\n"),
+        "25:5: the limit judges the same as the one in catalog/mine/bench.yaml:24:5; keep one",
+    ),
+    "floor above a ceiling": (
+        ("limits:\n", "limits:\n  - {metric: busbw, operator: '<=', value: 80, unit: GB/s, "
+         "statistic: max, scale: full-scale, tier: site, source: x, date: 2026}\n"),
+        "25:5: no run can meet busbw >= 300 GB/s and busbw <= 80 GB/s in "
+        "catalog/mine/bench.yaml:24:5; mend one",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_slip_that_a_run_would_not_tell_is_found(folder, name):
+    pairs, line = SLIPS[name]
+    folder.entry(planted(pairs))
+    (told,) = lint_files([folder.suites]).lines
+    assert told.startswith(f"catalog/mine/bench.yaml:{line}")
+
+
+def test_shell_variable_that_the_command_sets_itself_is_left_alone(folder):
+    folder.entry(planted(("-n, 20]", "-n, 20, 'for nodes in a; do echo $nodes; done']")))
+    assert lint_files([folder.suites]).lines == ()
+
+
+def test_floor_of_an_entry_is_held_against_each_architecture_that_it_names(folder):
+    folder.entry(planted(("value: 300", "value: 4000")))
+    place = "catalog/mine/bench.yaml:24:5: floor 4000 GB/s is above the"
+    assert lint_files([folder.suites]).lines == (
+        f"{place} 1606.5 GB/s that the links of b200 allow; no run can meet it",
+        f"{place} 803.2 GB/s that the links of h100 allow; no run can meet it",
+    )
+
+
+def test_floor_of_an_entry_for_any_architecture_must_be_above_every_wire(folder):
+    text = planted(("architectures: [h100, b200]\n", "", "value: 300", "value: 1000"))
+    folder.entry(text)
+    assert lint_files([folder.suites]).lines == ()
+    folder.entry(text.replace("value: 1000", "value: 9000"))
+    (told,) = lint_files([folder.suites]).lines
+    assert "floor 9000 GB/s is above the " in told
+
+
+def test_contradiction_of_an_architecture_is_found(folder):
+    other = LIMIT.partition("limits:\n")[2].replace("value: 170", "value: 160")
+    folder.architecture(LIMIT + other.replace('">="', '"<"'))
+    (told,) = lint_files([folder.profiles]).lines
+    assert told.startswith(
+        "profiles/architectures/x1.yaml:19:5: no run can meet busbw < 160 GB/s and busbw >= 170 GB/s"
+    )
+
+
 def test_shipped_files_have_nothing_to_mend():
-    count, told = lint_files([shipped_suites(), shipped_profiles()])
+    count, told, _ = lint_files([shipped_suites(), shipped_profiles()])
     assert told == ()
     assert count > 40
 
@@ -237,7 +325,7 @@ limits:
 )
 def test_limit_above_the_wire_is_found(folder, old, new, words):
     folder.architecture(LIMIT)
-    assert lint_files([folder.profiles]) == (1, ())
+    assert lint_files([folder.profiles]) == (1, (), ())
     assert old in LIMIT
     folder.architecture(LIMIT.replace(old, new))
     (told,) = lint_files([folder.profiles])[1]
@@ -290,7 +378,7 @@ def test_mistake_in_a_platform_is_found(folder, old, new, words):
     path = folder.profiles / "platforms" / "made.yaml"
     path.parent.mkdir()
     path.write_text(PLATFORM)
-    assert lint_files([path]) == (1, ())
+    assert lint_files([path]) == (1, (), ())
     assert old in PLATFORM
     path.write_text(PLATFORM.replace(old, new, 1))
     told = lint_files([path])[1]
@@ -301,7 +389,7 @@ def test_site_file_is_told_by_its_keys(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "site.yaml"
     path.write_text("queue: gpu\nimages: {nvcr.io/: mirror.example/nvcr/}\n")
-    assert lint_files([path]) == (1, ())
+    assert lint_files([path]) == (1, (), ())
     path.write_text("queue: gpu\nimagePullSecret: [a]\n")
     assert lint_files([path])[1][0].startswith(
         "site.yaml:2:1: imagePullSecret is an unknown key; did you mean 'imagePullSecrets'?"

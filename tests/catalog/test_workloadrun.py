@@ -163,3 +163,12 @@ def test_what_cannot_be_done_is_refused_in_one_line_with_its_place(read, old, ne
     assert str(raised.value).startswith("run.yaml:")
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_fields_that_are_not_supported_are_all_named_at_once(read):
+    with pytest.raises(CatalogProblem) as raised:
+        read(MPI + "  overrides: [x]\n  checkpoint: {}\n")
+    assert str(raised.value) == (
+        "run.yaml:14:14: spec.overrides, spec.checkpoint (15:15) are not supported; take them out, "
+        "or run this in another way"
+    )

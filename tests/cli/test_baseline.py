@@ -63,7 +63,7 @@ def nothing_demanded(manifest):
 
 
 def test_baseline_is_the_median_less_its_spread_of_what_each_group_gave(changed, tmp_path, capsys):
-    folder, out = changed(nothing_demanded), tmp_path / "site.yaml"
+    folder, out = changed(nothing_demanded), tmp_path / "limits.yaml"
 
     assert main(["baseline", folder, "--simulated", "--out", str(out)]) == 0
 
@@ -73,6 +73,7 @@ def test_baseline_is_the_median_less_its_spread_of_what_each_group_gave(changed,
     assert (limit["metric"], limit["statistic"], limit["size"]) == ("busbw", "at-size", "64M")
     assert (limit["tier"], limit["operator"], limit["scale"]) == ("site", ">=", "intra-node")
     assert (limit["minNodes"], limit["maxNodes"], limit["confidence"]) == (1, 1, "low")
+    assert "fabric" not in limit  # one node's traffic takes none
     assert ", n 2, margin 3.0%" in limit["note"]
     # The model's 64 MiB on one node: 28 us and 2 * 7/8 * 64 MiB at 480 GB/s. Of ten cycles with
     # noise the slowest is judged.
@@ -84,12 +85,12 @@ def test_baseline_is_the_median_less_its_spread_of_what_each_group_gave(changed,
 
 
 def test_baseline_file_judges_a_later_run_and_fails_a_slower_one(changed, tmp_path):
-    out = tmp_path / "site.yaml"
+    out = tmp_path / "limits.yaml"
     main(["baseline", changed(nothing_demanded), "--simulated", "--out", str(out)])
     (tmp_path / "slow.yaml").write_text(
         "extends: h100-2\nlinks:\n- match: {node: h100-1}\n  factor: 0.8\n"
     )
-    given = ("--cre-simulated-by=published", "--cre-profiles=site.yaml", "--cre-json=r.json")
+    given = ("--cre-simulated-by=published", "--cre-profiles=limits.yaml", "--cre-json=r.json")
 
     certify(tmp_path, *given, "--cre-scenario=slow.yaml")
 
@@ -127,7 +128,7 @@ def test_baseline_file_judges_a_later_run_and_fails_a_slower_one(changed, tmp_pa
     ids=["killed", "failed", "empty"],
 )
 def test_baseline_refuses_what_is_not_an_accepted_run(changed, tmp_path, capsys, edit, code, words):
-    out = tmp_path / "site.yaml"
+    out = tmp_path / "limits.yaml"
 
     assert main(["baseline", changed(edit), "--simulated", "--out", str(out)]) == code
 
@@ -136,12 +137,12 @@ def test_baseline_refuses_what_is_not_an_accepted_run(changed, tmp_path, capsys,
 
 
 def test_baseline_refuses_simulated_hardware_unless_told(evidence, tmp_path, capsys):
-    assert main(["baseline", str(evidence), "--out", str(tmp_path / "site.yaml")]) == 2
+    assert main(["baseline", str(evidence), "--out", str(tmp_path / "limits.yaml")]) == 2
     assert "of simulated hardware; --simulated makes limits" in capsys.readouterr().err
 
 
 def test_baseline_of_the_same_folder_twice_counts_it_once(changed, tmp_path):
-    folder, out = changed(nothing_demanded), tmp_path / "site.yaml"
+    folder, out = changed(nothing_demanded), tmp_path / "limits.yaml"
     main(["baseline", folder, folder, "--simulated", "--out", str(out)])
 
     assert ", n 2," in yaml.safe_load(out.read_text())["limits"][0]["note"]

@@ -52,6 +52,17 @@ def test_connect_with_a_missing_kubeconfig_is_one_line_of_usage(tmp_path):
     assert "\n" not in str(found.value)
 
 
+def test_connect_without_any_kubeconfig_tells_where_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(UsageProblem) as found:
+        connect(kubeconfig=None, context=None, namespace=None)
+    assert str(found.value) == (
+        "kubeconfig of the environment cannot be used: there is no such file; give --kubeconfig FILE "
+        "(--cre-kubeconfig to pytest), or `pytest-cre simulate` makes one"
+    )
+
+
 def test_connect_with_an_unknown_context_is_usage(serve):
     server = serve(always(404, "NotFound"))
     with pytest.raises(UsageProblem, match="nowhere"):

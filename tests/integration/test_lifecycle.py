@@ -90,8 +90,9 @@ def test_killed_supervisor_leaves_no_process(start, programs, scenario, tmp_path
 
 
 def test_up_serves_until_down(start, programs, scenario, temporary):
+    relative = os.path.relpath(scenario)
     up = start(
-        "-m", "pytest_cre.cli", "controlplane", "up", "--dir", programs, "--scenario", scenario
+        "-m", "pytest_cre.cli", "controlplane", "up", "--dir", programs, "--scenario", relative
     )
     kubeconfig = Path(up.stdout.readline().strip())
     nodes = subprocess.run(

@@ -4,6 +4,7 @@ import pytest
 
 from pytest_cre.evidence.model import JobFacts, LogStream, Problem
 from pytest_cre.judge.group import judge_group
+from pytest_cre.judge.limits import Unused
 from pytest_cre.measure.model import Measurement, OutOfBounds
 
 GIB = 1 << 30
@@ -111,6 +112,37 @@ def test_judge_group_no_limit_names_where_none_was_found(evidence, bandwidth):
     assert verdict.reasons == (
         "busbw 340.5 GB/s has no limit for architecture h100, fabric infiniband, "
         "scale full-scale, 2 nodes",
+    )
+
+
+def test_judge_group_no_limit_tells_which_limits_would_judge_and_what_they_lack(
+    evidence, bandwidth, limit
+):
+    site = limit(tier="site", place="prof/architectures/zephyr9.yaml:16:5")
+    at_1_gib = limit(statistic="at-size", size_bytes=1 << 30, place="limits.yaml:4:5")
+    unused = Unused(other_sizes=(at_1_gib,), of_real_nodes=(site, limit(metric="goodput")))
+    verdict = judge_group(evidence(), bandwidth(), (), missing="skip", unused=unused)
+
+    assert verdict.reasons == (
+        "busbw 340.5 GB/s has no limit for architecture h100, fabric infiniband, "
+        "scale full-scale, 2 nodes; the limit at 1 GiB (limits.yaml:4:5) needs a row of that size, "
+        "the largest is 17179869184 B; simulated nodes take those of their scenario; 1 limit of tier "
+        "site (prof/architectures/zephyr9.yaml:16:5) would judge it with "
+        "--cre-simulated-by published",
+    )
+
+
+def test_judge_group_log_without_a_table_names_the_pattern_and_how_to_try_it(
+    evidence, bandwidth, entry
+):
+    empty = bandwidth(status="no-data", reasons=("no-data",))
+    empty = replace(empty, bandwidth=replace(empty.bandwidth, tables=()))
+    logs = (LogStream(pod="cre-job-0", data=b"a\nb\nc\n", completion_index=0, is_complete=True),)
+    verdict = judged(evidence(logs=logs), empty, entry=entry(log_profile="zephyr-ring"))
+
+    assert verdict.reasons == (
+        "the log holds no table: bandwidthResult of zephyr-ring matched no line of 3; "
+        "try `pytest-cre measure --profile zephyr-ring LOG`",
     )
 
 
@@ -411,8 +443,22 @@ def test_judge_group_fallback_to_sockets_fails_whatever_its_number(evidence, ban
     verdict = judged(evidence(), measurement, limit(value=1.0))
 
     assert verdict.code == "fail"
-    assert verdict.reasons == ("NCCL found no fast network and fell back to sockets",)
+    assert verdict.reasons == (
+        "NCCL found no fast network and fell back to sockets; it reached busbw 340.5 GB/s",
+    )
     assert verdict.checks[0].measured == 340.5
+
+
+def test_judge_group_fallback_of_one_node_names_the_network_that_was_expected(
+    evidence, bandwidth, limit
+):
+    measurement = bandwidth(reasons=("socket-fallback",), transport=("Socket",))
+    alone = evidence(nodes=("node-0",), ranks_planned=16, fabrics=("infiniband",))
+
+    assert judged(alone, measurement, limit(value=1.0)).reasons == (
+        "NCCL found no fast network and fell back to sockets where InfiniBand is expected; "
+        "it reached busbw 340.5 GB/s",
+    )
 
 
 def test_judge_group_fallback_to_sockets_is_a_warning_where_a_limit_is_for_sockets(
@@ -423,7 +469,9 @@ def test_judge_group_fallback_to_sockets_is_a_warning_where_a_limit_is_for_socke
 
     verdict = judged(evidence(), measurement, judged_by)
     assert verdict.code == "pass"
-    assert verdict.warnings == ("NCCL found no fast network and fell back to sockets",)
+    assert verdict.warnings == (
+        "NCCL found no fast network and fell back to sockets; it reached busbw 340.5 GB/s",
+    )
     assert judged(evidence(), measurement).code == "no-limit"
 
 

@@ -130,3 +130,42 @@ def test_repeats_without_a_limit_are_the_least_number(repeated, limit):
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize("is_simulated", [True, False])
+def test_limit_of_real_hardware_is_told_where_only_simulation_keeps_it_from_judging(
+    evidence, bandwidth, entry, limit, is_simulated
+):
+    from pytest_cre.assessment import Assessor
+
+    site = limit(tier="site", entry=entry().name, place="x1.yaml:16:5")
+    catalog = Catalog(entries={entry().name: entry(limits=(site,))})
+    assessor = Assessor(catalog, simulated_limits={}, missing_limit="skip", logs_place=None)
+    group = evidence(is_simulated=is_simulated)
+    whole = WorkflowEvidence(entry=entry().name, scale="full-scale", groups=(group,))
+    measured = {group.key: bandwidth()}
+
+    verdict = assessor.judge(whole, measured, assessor.limits(whole, measured))
+
+    told = [each for each in verdict.groups[0].reasons if "--cre-simulated-by published" in each]
+    assert (verdict.code, len(told)) == (("no-limit", 1) if is_simulated else ("pass", 0))
+    assert all("1 limit of tier site (x1.yaml:16:5) would judge it" in each for each in told)
+
+
+def test_limit_at_a_size_without_a_row_is_told_with_the_largest_row(
+    evidence, bandwidth, entry, limit
+):
+    from pytest_cre.assessment import Assessor
+
+    far = limit(entry=entry().name, statistic="at-size", size_bytes=1 << 40, place="x1.yaml:16:5")
+    catalog = Catalog(entries={entry().name: entry(limits=(far,))})
+    assessor = Assessor(catalog, simulated_limits={}, missing_limit="skip", logs_place=None)
+    group = evidence()
+    whole = WorkflowEvidence(entry=entry().name, scale="full-scale", groups=(group,))
+    measured = {group.key: bandwidth()}
+
+    (reason,) = assessor.judge(whole, measured, assessor.limits(whole, measured)).groups[0].reasons
+
+    assert reason.endswith(
+        "; the limit at 1 TiB (x1.yaml:16:5) needs a row of that size, the largest is 17179869184 B"
+    )

@@ -5,7 +5,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_cre.judge.verdict import Check
-from pytest_cre.judge.words import check_words, number_words, percent_words, quantity_words
+from pytest_cre.judge.words import (
+    check_words,
+    number_words,
+    percent_words,
+    place_words,
+    quantity_words,
+)
 
 NUMBERS = st.floats(min_value=1e-3, max_value=1e6)
 
@@ -83,3 +89,18 @@ def test_check_words_different_numbers_never_look_the_same(one, other):
 
     measured, limited = words.split()[1], words.split()[-2]
     assert (measured == limited) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ((), "0 nodes"),
+        (("gpu-3",), "node gpu-3"),
+        (("rack-1-2", "rack-1-0", "rack-1-1", "rack-1-3"), "4 nodes: rack-1-0..3"),
+        (("a-1", "a-2", "a-10", "b"), "4 nodes: a-1..2, a-10, b"),
+        (("n08", "n09", "n10", "n11"), "4 nodes: n08..11"),
+        (tuple("abcde"), "5 nodes: a, b, c and 2 more"),
+    ],
+)
+def test_place_words_names_nodes_by_runs_of_their_numbers(nodes, words):
+    assert place_words(nodes) == words

@@ -37,7 +37,8 @@ def test_kind_is_the_entrys_first_that_is_served_and_says_why(
 def test_kind_that_is_not_served_is_unmet(choose):
     choice = choose(["mpiJob"], {"indexedJob"})
     assert choice.unmet == (
-        "communication/nccl-all-reduce runs as mpiJob; the cluster serves indexedJob"
+        "communication/nccl-all-reduce runs as mpiJob; the cluster serves indexedJob; "
+        "mpiJob needs the MPI operator: --cre-cluster controlplane rehearses with it"
     )
 
 
@@ -46,7 +47,8 @@ def test_kind_that_was_asked_for_is_never_replaced_by_another(choose):
     assert choice.kind == "mpiJob"
     assert choice.unmet == (
         "communication/nccl-all-reduce runs as mpiJob, indexedJob; mpiJob was asked for; "
-        "the cluster serves indexedJob"
+        "the cluster serves indexedJob; "
+        "mpiJob needs the MPI operator: --cre-cluster controlplane rehearses with it"
     )
 
 

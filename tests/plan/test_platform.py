@@ -270,3 +270,19 @@ def test_ground_names_the_platform_whose_settings_stand_in(catalog):
 
     assert ground.settings_of == "onprem"
     assert len(ground.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (
+            {"nvidia.com/gpu.product": "ACME-Zephyr-9"},
+            "nvidia.com/gpu.product is 'ACME-Zephyr-9', which no productLabels has; mend the label, "
+            "or add it to an architecture of --cre-profiles",
+        ),
+        ({}, "no node has the label nvidia.com/gpu.product; name the architecture with --cre-arch"),
+    ],
+)
+def test_ground_tells_the_product_that_no_architecture_knows(catalog, labels, words):
+    node = replace(node_of(), labels=labels)
+    assert ground(catalog, "onprem", None, [node]).warnings[0] == words

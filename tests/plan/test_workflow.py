@@ -47,7 +47,8 @@ def test_plan_kind_that_the_cluster_does_not_serve_is_unmet(plan):
     [problem] = planned.problems
     assert problem.code == "unschedulable"
     assert problem.message == (
-        "communication/nccl-all-reduce runs as mpiJob, indexedJob; the cluster serves jobSet"
+        "communication/nccl-all-reduce runs as mpiJob, indexedJob; the cluster serves jobSet; "
+        "mpiJob needs the MPI operator: --cre-cluster controlplane rehearses with it"
     )
 
 

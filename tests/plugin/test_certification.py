@@ -72,7 +72,7 @@ def test_slow_node_fails_with_the_report_in_the_first_line(slow, certify, tmp_pa
     (case,) = [each for suite in JUnitXml.fromfile(str(tmp_path / "r.xml")) for each in suite]
     first = case.result[0].text.strip().splitlines()[0]
     assert first.startswith("busbw ")
-    for part in ("GB/s is", "% below the", "limit", "(communication/nccl-all-reduce, 8 nodes)"):
+    for part in ("GB/s is", "% below the", "limit", "(communication/nccl-all-reduce, 8 nodes: "):
         assert part in first
     assert slow.ours() == []
 

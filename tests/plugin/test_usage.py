@@ -158,3 +158,50 @@ def test_context_that_does_not_exist_ends_the_run_in_one_line(pytester, tmp_path
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*context 'nowhere'*choices: here, there*"])
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_told"),
+    [
+        (("-m", "certification"), True),
+        (("--cre-scenario=h100-2",), True),
+        ((), False),
+    ],
+)
+def test_run_that_finds_no_certification_test_says_where_they_are(pytester, arguments, is_told):
+    pytester.makepyfile("")
+    done = pytester.runpytest("-p", "no:cacheprovider", *arguments)
+
+    hint = (
+        "cre: no certification tests here; name suites/ or --pyargs pytest_cre.suites, or write one "
+        "(README, Your own test)"
+    )
+    assert done.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert (hint in done.outlines) is is_told
+
+
+def test_run_whose_certification_tests_are_deselected_is_not_told_that_there_are_none(pytester):
+    done = pytester.runpytest(
+        "-m", "certification", "--pyargs", "pytest_cre.suites", "-k", "nothing-of-the-kind"
+    )
+
+    assert done.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    done.stdout.no_fnmatch_line("*no certification tests here*")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Cluster to certify: embedded, controlplane, kubernetes",
+        "or the published ones: scenario, published",
+        "that no limit applies to: skip, fail, record",
+        "keep a workload's objects: never, failed, always",
+        "Platform of the nodes: aws, azure, forge, gcp, mistral, nscale, oci, onprem, simulated",
+        "GPU architecture to certify: a100, b200, b300, gb200, gb300, h100",
+        "items of this scale: full-scale, intra-node, intra-rack, diagnose",
+        "Simulated hardware of a local cluster: a100-4, b200-4",
+    ],
+)
+def test_help_names_the_choices_of_an_option(pytester, words):
+    text = " ".join(pytester.runpytest("--help").stdout.str().split())
+    assert words in text

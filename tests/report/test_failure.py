@@ -13,7 +13,7 @@ def test_failure_text_first_line_names_metric_measured_limit_margin_and_entry(ch
 
     assert failure_text(verdict).splitlines()[0] == (
         "busbw 371.4 GB/s is 7.2 % below the gb200 limit 400 GB/s "
-        "(communication/nccl-all-reduce, 8 nodes)"
+        "(communication/nccl-all-reduce, 8 nodes: node-0..7)"
     )
 
 
@@ -47,7 +47,8 @@ def test_failure_text_inconclusive_says_so_at_once(check, group, item):
     doubtful = group(check(500.0, code="inconclusive"), reasons=["the log of pod a-0 has a gap"])
 
     assert failure_text(item(doubtful)).startswith(
-        "INCONCLUSIVE: the log of pod a-0 has a gap (communication/nccl-all-reduce, 8 nodes)\n"
+        "INCONCLUSIVE: the log of pod a-0 has a gap (communication/nccl-all-reduce, "
+        "8 nodes: node-0..7)\n"
     )
 
 
@@ -69,7 +70,7 @@ def test_failure_text_table_holds_each_check_with_signed_margin(check, group, it
 
     assert "group-0      8  busbw (GB/s)      371.4  >= 400   -7.2 %  fail" in lines
     assert "group-0      8  step_time (s)       1.3    <= 1  -30.0 %  fail" in lines
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines[1:])) <= 100
 
 
 def test_failure_text_tells_source_of_the_limit_and_place_of_the_logs(check, group, item, evidence):
@@ -131,5 +132,51 @@ def test_skip_text_is_one_line_with_reason_and_entry(group, item, code):
     verdict = item(group(code=code, reasons=["0/8 nodes are available:\n8 Insufficient gpu."]))
 
     assert skip_text(verdict) == (
-        "0/8 nodes are available: 8 Insufficient gpu. (communication/nccl-all-reduce, 8 nodes)"
+        "0/8 nodes are available: 8 Insufficient gpu. "
+        "(communication/nccl-all-reduce, 8 nodes: node-0..7)"
+    )
+
+
+def rows(count):
+    return b"".join(b"row %d\n" % number for number in range(count))
+
+
+def test_failure_text_of_a_missed_limit_shows_the_last_thirty_rows_of_the_log(
+    check, group, item, evidence
+):
+    verdict = item(group(check(371.4), reasons=[BELOW]))
+    text = failure_text(verdict, evidence=evidence(verdict, data=rows(100)))
+
+    told = text.partition("log of pod cre-job-0 on node node-0:\n")[2].splitlines()
+    assert told == ["[... 70 lines left out ...]", *(f"row {number}" for number in range(70, 100))]
+
+
+@pytest.mark.parametrize("code", ["fail", "inconclusive"])
+def test_failure_text_of_what_failed_otherwise_shows_the_log_as_it_is_kept(
+    check, group, item, evidence, code
+):
+    verdict = item(group(check(500.0, code=code), reasons=["wrong values"]))
+    text = failure_text(verdict, evidence=evidence(verdict, data=rows(100)))
+
+    assert "\nrow 0\n" in text
+
+
+def test_failure_text_of_a_failed_pod_shows_its_log_whole_beside_a_missed_limit(
+    check, group, item, evidence, failed_pod
+):
+    verdict = item(group(check(371.4), reasons=["pod cre-job-3 ended with exit code 1"]))
+    seen = evidence(verdict, pods=(failed_pod,)).groups[0]
+    log = LogStream(pod="cre-job-3", data=rows(100), completion_index=3)
+    whole = replace(evidence(verdict), groups=(replace(seen, logs=(log,)),))
+
+    assert "\nrow 0\n" in failure_text(verdict, evidence=whole)
+
+
+def test_failure_text_limit_without_a_date_is_told_without_one(check, group, item):
+    given = check(371.4)
+    undated = replace(given, limit=replace(given.limit, date="-"))
+    lines = failure_text(item(group(undated, reasons=[BELOW]))).splitlines()
+
+    assert (
+        "limit of busbw: published, a publication, profiles/architectures/gb200.yaml:12:5" in lines
     )

@@ -34,7 +34,7 @@ def test_summary_lines_table_shows_metric_measured_limit_margin_and_verdict(
     lines = lines_of(run(reported(verdict), result="FAILED"))
 
     assert ("nccl-all-reduce  busbw (GB/s)     371.4  >= 400  -7.2 %  fail") in lines
-    assert "communication/nccl-all-reduce: fail: too slow" in lines
+    assert "communication/nccl-all-reduce: fail: too slow (8 nodes: node-0..7)" in lines
     assert lines[-1] == "certification FAILED: 1 failed"
 
 
@@ -69,6 +69,14 @@ def test_summary_lines_several_groups_show_the_worst_with_its_count(mixed_run):
         rows = [line for line in lines_of(replace(mixed_run, items=(item,))) if "busbw (" in line]
         assert len(rows) == 1
         assert f"nccl-all-reduce@intra-node  {words}  " in rows[0]
+
+
+def test_summary_lines_reason_of_one_group_of_several_names_its_nodes(mixed_run):
+    text = " ".join(line.strip() for line in lines_of(mixed_run))
+
+    assert (
+        "communication/nccl-all-reduce@intra-node: fail: group-1 (node node-0): busbw 371.4 GB/s is "
+    ) in text
 
 
 def test_summary_lines_entries_of_one_variant_are_told_apart_by_domain(

@@ -1,4 +1,5 @@
 import json
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -21,7 +22,7 @@ def value(limits, entry, **where):
     return found
 
 
-ALL_REDUCE = "communication/*all-reduce*"
+ALL_REDUCE = "*/*all-reduce*"
 
 
 def test_derived_limits_of_eight_h100_nodes_are_their_speed_less_the_margin():
@@ -30,8 +31,8 @@ def test_derived_limits_of_eight_h100_nodes_are_their_speed_less_the_margin():
 
     assert value(limits, ALL_REDUCE, maxNodes=1) == 450
     assert value(limits, ALL_REDUCE, minNodes=8) == 365
-    assert value(limits, "communication/*alltoall*", minNodes=2, maxNodes=3) == 58
-    assert value(limits, "communication/*sendrecv*", minNodes=8) == 40.5
+    assert value(limits, "*/*alltoall*", minNodes=2, maxNodes=3) == 58
+    assert value(limits, "*/*sendrecv*", minNodes=8) == 40.5
     assert value(limits, "communication/nccl-loopback") == 47
     assert value(limits, "communication/nccl-loopback-nvswitch") == 450
     by_metric = {each["metric"]: each["value"] for each in limits if each["metric"] != "busbw"}
@@ -129,3 +130,11 @@ def test_margin_that_is_no_part_is_refused_in_one_line(tmp_path, margin):
     with pytest.raises(ValueError, match=r"mine\.yaml:2:25: ") as problem:
         load_scenario(str(path))
     assert "\n" not in str(problem.value)
+
+
+def test_derived_limits_cover_entries_of_any_domain_that_are_named_alike():
+    patterns = {each["entry"] for each in limits_of("h100-8") if each.get("minNodes") == 8}
+
+    assert {each for each in patterns if fnmatchcase("fabric/zephyr-all-reduce", each)} == {
+        ALL_REDUCE
+    }
