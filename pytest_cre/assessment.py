@@ -1,6 +1,7 @@
 """From evidence to measurements, limits and verdicts: no cluster, so disk serves as well as a run."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from pytest_cre.catalog.simulated import limits_from_json
 from pytest_cre.errors import EvidenceProblem, UnmetNeed
 from pytest_cre.judge.diagnose import judge_diagnosis, outcome_of
 from pytest_cre.judge.figures import whole_sizes
-from pytest_cre.judge.group import group_finding, judge_group
+from pytest_cre.judge.group import group_finding, judge_group, unjudged
 from pytest_cre.judge.limits import Unused, applying_limits
 from pytest_cre.judge.repeats import answers, wants_another
 from pytest_cre.judge.retries import is_lost, retried, told
@@ -269,7 +270,10 @@ class Assessor:
             }
             missing = "record" if limits is None else self._missing_limit
             return judge_diagnosis(evidence, judged, outcomes, missing=missing)
-        return judge_item(evidence, judged)
+        verdict = judge_item(evidence, judged)
+        if limits is None and verdict.code != "no-limit":
+            verdict = replace(verdict, groups=tuple(unjudged(each) for each in verdict.groups))
+        return verdict
 
     def text_of(self, verdict: "ItemVerdict", evidence: "WorkflowEvidence | None") -> str:
         """Return what pytest shows of a verdict; empty for a pass."""

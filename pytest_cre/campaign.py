@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_cre.errors import CreError
+from pytest_cre.interrupt import INTERRUPTS
 from pytest_cre.progress import ProgressDisplay
 from pytest_cre.target import Target, brief
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pytest_cre.spending import Spending
 
 SWEEP_PATIENCE_S = 10.0
+HASTENED_PATIENCE_S = 1.0  # after a second interrupt
 SILENT_READ_S = 1.5
 SILENCE_S = 10.0  # of the cluster, before a person is told
 
@@ -73,7 +75,7 @@ class Campaign:
             self.say,
         )
         self._is_open = False
-        self._is_lost = False  # the sweep has met a cluster that does not answer
+        self._is_swept = False  # as far as that can be: another sweep would only cost time
         self._folder: Path | None = None
         self._ledger: Ledger | None = None
         self._owner: tuple[str, str] | None = None
@@ -248,11 +250,11 @@ class Campaign:
         if not ledgers or has_kept(ledgers):
             return ()
         policy = brief(self.target.client)
-        if self.target.is_silent:
+        if self.target.is_silent or INTERRUPTS.is_given_up:
             policy = replace(policy, budget_s=0.0, read_timeout_s=SILENT_READ_S)
         client = self.target.client.with_retry(policy)
-        swept = sweep(client, self.run_id, ledgers, patience_s=SWEEP_PATIENCE_S)
-        self._is_lost = not swept.was_answered
+        swept = sweep(client, self.run_id, ledgers, patience_s=_sweep_patience_s)
+        self._is_swept = bool(swept.leftovers) or not swept.was_answered
         if not swept.leftovers and swept.problem is None:
             for path in ledgers:
                 path.unlink(missing_ok=True)
@@ -279,7 +281,7 @@ class Campaign:
     def close(self) -> None:
         """Sweep if that was not done, and end the local cluster; safe to call twice."""
         try:
-            if not self._is_lost:
+            if not self._is_swept:
                 self.sweep()
         except CreError:
             pass  # the report has told it, or the run ended before there was one
@@ -354,3 +356,10 @@ class Campaign:
                 warnings=ground.warnings if ground is not None else (),
             )
         )
+
+
+def _sweep_patience_s() -> float:
+    """Return how long deleted objects are waited for, as many interrupts as there have been."""
+    if INTERRUPTS.is_given_up:
+        return 0.0
+    return HASTENED_PATIENCE_S if INTERRUPTS.is_hastened else SWEEP_PATIENCE_S

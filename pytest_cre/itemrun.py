@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_cre.errors import ClusterProblem
+from pytest_cre.interrupt import INTERRUPTS
 from pytest_cre.progress import ProgressBoard
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 INTERRUPT_PATIENCE_S = 10.0
 SILENT_PATIENCE_S = 5.0  # where nothing answers that could delete anything
+HASTENED_PATIENCE_S = 2.0  # after a second interrupt
 
 Manifests = list[dict[str, object]]
 
@@ -66,9 +68,10 @@ def run_item(
         interrupted_s = time.monotonic()
         while not has_ended.wait(0.2):
             waited_s = time.monotonic() - interrupted_s
-            if waited_s >= (
-                SILENT_PATIENCE_S if campaign.target.is_silent else INTERRUPT_PATIENCE_S
-            ):
+            patience_s = SILENT_PATIENCE_S if campaign.target.is_silent else INTERRUPT_PATIENCE_S
+            if INTERRUPTS.is_hastened:
+                patience_s = min(patience_s, HASTENED_PATIENCE_S)
+            if INTERRUPTS.is_given_up or waited_s >= patience_s:
                 break
         raise
     finally:

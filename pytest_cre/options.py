@@ -1,9 +1,9 @@
 """Every command line option and ini setting of the plugin."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -54,8 +54,26 @@ def key_value(text: str) -> tuple[str, str]:
 
 
 def comma_list(text: str) -> tuple[str, ...]:
-    """Return the parts of a comma separated list, for argparse."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    """Return the parts of a comma separated list, one at least, for argparse."""
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not parts:
+        raise argparse.ArgumentTypeError(f"must name something, got {text!r}")
+    return parts
+
+
+def given(read: Callable[[str], object]) -> Callable[[str], object]:
+    """Return `read` for values that hold something, for argparse.
+
+    An empty value comes of a variable that is not set. Taken for an option that was not given, it
+    would certify other nodes than were meant, or leave out a report.
+    """
+
+    def value(text: str) -> object:
+        if not text.strip():
+            raise argparse.ArgumentTypeError(f"needs a value, got {text!r}; is a variable not set?")
+        return read(text)
+
+    return value
 
 
 def _shipped(folder: str) -> str:
@@ -66,7 +84,9 @@ def _shipped(folder: str) -> str:
 def add_options(parser: pytest.Parser) -> None:
     """Register every option and ini setting of the plugin."""
     group = parser.getgroup("cre", "GPU cluster certification")
-    add = group.addoption
+
+    def add(name: str, **kwargs: Any) -> None:
+        group.addoption(name, **{**kwargs, "type": given(kwargs.get("type", str))})
 
     def both(
         name: str, ini: str, help_text: str, choices: Sequence[str] | None = None, **kwargs: object

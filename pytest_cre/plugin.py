@@ -144,6 +144,7 @@ class CertificationHooks:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         try:
+            self.session.foretell(session)
             return (yield)
         finally:
             self.session.finish(session)

@@ -15,10 +15,19 @@ from pytest_cre.report.model import ItemReport, RunReport, item_report, with_res
 if TYPE_CHECKING:
     from pytest_cre.catalog.loader import Catalog
     from pytest_cre.evidence.model import WorkflowEvidence
+    from pytest_cre.judge.missing import SimulatedBy
 
 
-def rejudge(root: Path, manifest: RunManifest, catalog: "Catalog") -> RunReport:
+def rejudge(
+    root: Path,
+    manifest: RunManifest,
+    catalog: "Catalog",
+    *,
+    simulated_by: "SimulatedBy | None" = None,
+) -> RunReport:
     """Judge every item that limits or evidence decided again; what a test decided stands.
+
+    `simulated_by` says which limits judge simulated nodes, where not those that judged the run.
 
     Of a run that was killed, items with partial evidence are inconclusive and the rest never ran.
     Raises `EvidenceProblem` where evidence is missing or was changed.
@@ -33,12 +42,13 @@ def rejudge(root: Path, manifest: RunManifest, catalog: "Catalog") -> RunReport:
         text, source = manifest.certification, manifest.certification_source
         catalog = certification_of(text, source, catalog).applied(catalog)
     missing: Any = report.settings.get("missing_limit", "skip")
-    simulated_by: Any = report.settings.get("simulated_by", "scenario")
+    judged_by: Any = simulated_by or report.settings.get("simulated_by", "scenario")
+    report = replace(report, settings={**report.settings, "simulated_by": judged_by})
     assessor = Assessor(
         catalog,
         simulated_limits=manifest.simulated_limits,
         missing_limit=missing,
-        simulated_by=simulated_by,
+        simulated_by=judged_by,
         logs_place=manifest.logs_place or None,
     )
     items = [_rejudged(root, item, assessor) for item in report.items]

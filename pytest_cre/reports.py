@@ -16,11 +16,11 @@ from pytest_cre.itemstate import BAD, ItemState, state_of
 if TYPE_CHECKING:
     from pytest_cre.campaign import Campaign
     from pytest_cre.evidence.manifest import PlannedItem
-    from pytest_cre.judge.verdict import Code, ItemVerdict
+    from pytest_cre.judge.verdict import ItemVerdict
     from pytest_cre.news import News
     from pytest_cre.report.model import DecidedBy, ItemReport, RunReport
+    from pytest_cre.suiteproperties import SuiteProperties
 
-NOT_BAD: tuple["Code", ...] = ("pass", "no-limit")
 REPORT_ATTRIBUTE = "cre"  # a plain dict on the teardown report, so that it crosses xdist
 
 Promise = tuple[str, str | None, str | None]  # node id, entry, scale; None: a test without an entry
@@ -37,6 +37,7 @@ class Reports:
         self.evidence_of: dict[str, PlannedItem] = {}  # by node id
         self.items: dict[str, ItemReport] = {}  # by node id
         self.run: RunReport | None = None
+        self._suite: SuiteProperties | None = None
 
     def plan(self, promised: Iterable[Promise]) -> None:
         """Remember which items this run promises to certify."""
@@ -71,14 +72,14 @@ class Reports:
         if report.when == "call" and report.passed and state.run is None:
             state.code, state.text = "unmet", "the test passed without running an entry"
         elif report.when == "call" and report.passed and not (state.was_read or state.verdict):
-            state.code = "no-limit"
+            state.code = "unmet"  # no lack of a limit, which a user may accept
             state.text = "the test looked at no figure and did not call cre_check"
-        if report.failed and state.code in NOT_BAD:
+        if report.failed and state.code not in BAD:
             state.code = "fail" if report.when == "call" else "error"
             state.text = _words_of(report)
         elif report.skipped and state.code == "pass":
-            state.code = "unmet" if state.run is None else "no-limit"
-            state.text = _words_of(report)
+            state.code = "unmet"
+            state.text = _skip_words(report, has_run=state.run is not None)
         if report.when == "teardown":
             self.attach(report, self._item_report(item))
         return report
@@ -161,6 +162,10 @@ class Reports:
                 for group in verdict.groups
             )
             verdict = replace(verdict, groups=groups, reasons=())
+        elif state.verdict is None:
+            from pytest_cre.judge.group import unjudged
+
+            verdict = replace(verdict, groups=tuple(unjudged(each) for each in verdict.groups))
         return item_report(
             verdict,
             state.run.evidence if state.run else None,
@@ -194,9 +199,28 @@ class Reports:
         self.run = self._campaign.conclude(self.in_order, self.planned)
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = self.run.exit_code
-        for problem in self._write(self.run):
+        for problem in (*self._write(self.run), *self._correct_suite(self.run)):
             self._news.tell(problem)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def tell_suite(self, config: pytest.Config) -> None:
+        """Give pytest's JUnit file the properties of the run, before it is written."""
+        from pytest_cre.report.junit import suite_properties
+        from pytest_cre.suiteproperties import SuiteProperties
+
+        self._suite = SuiteProperties(config)
+        if self._suite.are_wanted:
+            self._suite.tell(suite_properties(self._campaign.report(self.in_order, self.planned)))
+
+    def _correct_suite(self, report: "RunReport") -> list[str]:
+        from pytest_cre.report.junit import suite_properties
+
+        try:
+            if self._suite is not None:
+                self._suite.correct(suite_properties(report))
+        except OSError as problem:
+            return [f"--junitxml: {problem.filename} cannot be written: {problem.strerror}"]
+        return []
 
     def _write(self, report: "RunReport") -> list[str]:
         """Write the files that the settings name; return why some could not be written."""
@@ -239,7 +263,8 @@ class Reports:
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees either the old one or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():  # a device or a pipe is not to be replaced
+    # A device, a pipe or a link to one, such as /dev/stdout, is not to be replaced.
+    if path.is_symlink() or (path.exists() and not path.is_file()):
         path.write_text(text, encoding="utf-8")
         return
     partial = path.with_name(f".{path.name}.partial")
@@ -263,6 +288,16 @@ def _phase_report(
         when=when,
         duration=duration_s,
     )
+
+
+def _skip_words(report: pytest.TestReport, *, has_run: bool) -> str:
+    """Return why a skipped test, or one that failed as it expects to, has judged nothing."""
+    words = _words_of(report)
+    if not has_run:
+        return words
+    if hasattr(report, "wasxfail"):
+        return f"the test failed, as it expects to: {words}"
+    return f"the test was skipped after its entry had run: {words}"
 
 
 def _words_of(report: pytest.TestReport) -> str:

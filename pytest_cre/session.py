@@ -11,7 +11,7 @@ import pytest
 
 from pytest_cre import items as item_rules
 from pytest_cre.errors import CreError, UnmetNeed, UsageProblem
-from pytest_cre.interrupt import interrupts_ignored, turn_signals_into_interrupts
+from pytest_cre.interrupt import INTERRUPTS, turn_signals_into_interrupts
 from pytest_cre.items import MARKER, EntryCase, case_of, fixtures_of
 from pytest_cre.itemstate import BAD, ItemState, state_of
 from pytest_cre.news import TerminalNews
@@ -312,6 +312,7 @@ class CertificationSession:
     def interrupts_named(self, item: pytest.Item) -> Iterator[None]:
         """Give an interrupted item a report of its own; pytest would write one without a name."""
         state_of(item).started_s = time.monotonic()
+        INTERRUPTS.reset()  # where a test has swallowed one, the next is the first again
         try:
             yield
         except KeyboardInterrupt:
@@ -359,18 +360,27 @@ class CertificationSession:
             "write one (README, Your own test)"
         )
 
+    def _has_begun(self, session: pytest.Session) -> bool:
+        """Return whether the run came so far that there is something to report."""
+        never_began = session.exitstatus == pytest.ExitCode.USAGE_ERROR
+        return not never_began and bool(self.reports.planned) and not self._is_dry_run
+
+    def foretell(self, session: pytest.Session) -> None:
+        """Tell pytest's JUnit file, which is about to be written, of the run as a whole."""
+        if self._has_begun(session):
+            self.reports.tell_suite(self.config)
+
     def finish(self, session: pytest.Session) -> None:
         """Conclude the run, in the process that writes its reports."""
         if self.controller is not None:
             self.controller.finish()
-        never_began = session.exitstatus == pytest.ExitCode.USAGE_ERROR
-        if never_began or not self.reports.planned or self._is_dry_run:
+        if not self._has_begun(session):
             return
-        with interrupts_ignored():  # bounded: another Ctrl-C must not cost the reports
-            if self.campaign.seat.is_orphan:
-                self.campaign.close()  # nobody else is left to do it
-            elif not self.campaign.seat.is_worker:
-                self.reports.conclude(session)
+        INTERRUPTS.be_quiet()  # to the end of the process: Ctrl-C must not cost the reports
+        if self.campaign.seat.is_orphan:
+            self.campaign.close()  # nobody else is left to do it
+        elif not self.campaign.seat.is_worker:
+            self.reports.conclude(session)
 
     def close(self) -> None:
         """End what was started; safe to call twice and after any failure."""

@@ -144,6 +144,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
                 raise UsageProblem(
                     f"{flag}: {path.parent} cannot be made: {problem.strerror}"
                 ) from None
+            check_writable(flag, path, is_folder=name == "cre_evidence")
         return path
 
     for reason in get("cre_accept_excluded"):
@@ -204,6 +205,31 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         scenario=either("cre_scenario") or DEFAULT_SCENARIO,
         simulated_seed=get("cre_simulated_seed"),
     )
+
+
+def check_writable(flag: str, path: Path, *, is_folder: bool) -> None:
+    """Raise `UsageProblem` where a file, or files in a folder, could not be written in the end.
+
+    What was measured for hours is not to be lost for a place that was wrong from the start. The
+    folder is made; a device must take a write, a pipe is not touched.
+    """
+    import tempfile
+
+    if is_folder and path.exists() and not path.is_dir():
+        raise UsageProblem(f"{flag}: is a file, not a folder: {path}")
+    try:
+        if is_folder:
+            path.mkdir(exist_ok=True)
+        elif path.is_char_device() or path.is_block_device():
+            with path.open("ab", buffering=0) as device:
+                device.write(b"")
+            return
+        elif path.exists() and not path.is_file():
+            return
+        with tempfile.TemporaryFile(dir=path if is_folder else path.parent):
+            pass
+    except OSError as problem:
+        raise UsageProblem(f"{flag}: {path} cannot be written: {problem.strerror}") from None
 
 
 def check_recording_dir(path: Path, evidence: Path | None) -> None:

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     client.preflight()
     folder = ledger_folder(os.environ)
     run_ids = [check_run_id(args.run)] if args.run else ended_runs(folder)
-    code = 0
+    code, untouched = 0, list[str]()
     for run_id in run_ids:
         ledgers = ledgers_of(folder, run_id)
         swept = sweep(client, run_id, ledgers)
@@ -53,9 +53,16 @@ def run(args: argparse.Namespace) -> int:
         elif swept.deleted:
             _forget(ledgers)
         else:
-            # It may have run on another cluster, which the ledger is still needed for.
-            sys.stdout.write(f"run {run_id}: nothing of it in namespace {client.namespace}\n")
-    others = {each: n for each, n in labelled_runs(client).items() if each not in run_ids}
+            untouched.append(run_id)
+    labelled = labelled_runs(client)
+    for run_id in untouched:
+        words = f"nothing of it in namespace {client.namespace}"
+        if run_id in labelled:
+            words = f"{labelled[run_id]} objects with its label, not proven to be its own: left"
+            code = LEFT_BEHIND
+        # It may have run on another cluster, which the ledger is still needed for.
+        sys.stdout.write(f"run {run_id}: {words}\n")
+    others = {each: count for each, count in labelled.items() if each not in run_ids}
     for run_id, count in others.items():
         sys.stdout.write(f"run {run_id}: {count} objects, not touched; it may be running\n")
     if not run_ids and not others:

@@ -3,9 +3,10 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from pytest_cre.errors import UsageProblem
+from pytest_cre.judge.missing import SimulatedBy
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -36,6 +37,11 @@ def add_parser(subparsers: "Subparsers") -> None:
         default=[],
         help="catalog entries, where the run's own folders have moved (repeatable)",
     )
+    parser.add_argument(
+        "--simulated-by",
+        choices=get_args(SimulatedBy),
+        help="limits that judge simulated nodes (default: those that judged the run)",
+    )
     parser.add_argument("--format", choices=("text", "json", "html"), default="text")
 
 
@@ -59,7 +65,12 @@ def run(args: argparse.Namespace) -> int:
     catalog = load_catalog(
         suites=(shipped_suites(), *catalogs), profiles=(shipped_profiles(), *profiles)
     )
-    report = rejudge(args.folder, manifest, catalog)
+    report = rejudge(args.folder, manifest, catalog, simulated_by=args.simulated_by)
+    if args.profiles and report.is_simulated and report.settings["simulated_by"] == "scenario":
+        sys.stderr.write(
+            "pytest-cre rejudge: the nodes are simulated and judged by the limits of their scenario; "
+            "--simulated-by published judges them by those of --profiles\n"
+        )
     if args.format == "json":
         from pytest_cre.report.json import render_json
 

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_cre.errors import UsageProblem
 from pytest_cre.options import whole_number
 from pytest_cre.settings import DEFAULT_SCENARIO
 
@@ -34,7 +35,10 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until an interrupt; print the kubeconfig's path once the nodes are ready."""
     from pytest_cre.cluster.local import start_embedded
+    from pytest_cre.formats.kubeconfig import delete_own
 
+    wanted = Path(args.kubeconfig_out).absolute() if args.kubeconfig_out else None
+    _check(wanted)  # before a cluster is started
     stop = threading.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda *_: stop.set())
@@ -42,24 +46,39 @@ def run(args: argparse.Namespace) -> int:
         cluster = start_embedded(
             scenario=args.scenario, seed=args.seed, folder=Path(folder), timeout_s=START_TIMEOUT_S
         )
+        written = b""
         try:
-            kubeconfig = Path(args.kubeconfig_out or cluster.kubeconfig).absolute()
-            if args.kubeconfig_out:
-                _copy_private(cluster.kubeconfig, kubeconfig)
-            sys.stdout.write(f"{kubeconfig}\n")
+            if wanted:
+                _check(wanted)
+                written = cluster.kubeconfig.read_bytes()
+                _write_private(wanted, written)
+            sys.stdout.write(f"{wanted or cluster.kubeconfig}\n")
             sys.stdout.flush()
             while not stop.wait(0.2) and cluster.is_running():
                 pass
             return 0 if stop.is_set() else 4
         finally:
             cluster.stop()
-            if args.kubeconfig_out:
-                Path(args.kubeconfig_out).unlink(missing_ok=True)
+            if wanted and written:
+                delete_own(wanted, written)
 
 
-def _copy_private(source: Path, target: Path) -> None:
-    """Copy a file that holds a token, readable by its owner only."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    target.touch(mode=0o600)
-    target.write_bytes(source.read_bytes())
+def _check(wanted: Path | None) -> None:
+    from pytest_cre.formats.kubeconfig import check_replaceable
+
+    try:
+        if wanted:
+            check_replaceable(wanted)
+    except ValueError as problem:
+        raise UsageProblem(str(problem)) from None
+
+
+def _write_private(target: Path, content: bytes) -> None:
+    """Write a file that holds a token, readable by its owner only."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        target.touch(mode=0o600)
+        target.write_bytes(content)
+    except OSError as problem:
+        raise UsageProblem(f"kubeconfig {target}: cannot be written: {problem.strerror}") from None

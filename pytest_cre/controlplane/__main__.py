@@ -62,12 +62,14 @@ def _serve(options: argparse.Namespace) -> None:
     from pytest_cre.controlplane.credentials import private_file
     from pytest_cre.controlplane.plane import ControlPlane, PlaneSettings
     from pytest_cre.controlplane.recipe import built_folder, check_programs, read_recipe
+    from pytest_cre.formats.kubeconfig import check_replaceable, delete_own
     from pytest_cre.simulator.scenario import load_scenario, shipped_scenarios
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _interrupt)
     if options.parent_pipe:
         threading.Thread(target=_watch_parent, daemon=True).start()
+    check_replaceable(options.kubeconfig_out)
     scenario = None if options.no_simulator else options.scenario
     if scenario is not None:
         load_scenario(scenario)  # a mistake is told before anything is started
@@ -84,7 +86,8 @@ def _serve(options: argparse.Namespace) -> None:
     )
     with contextlib.suppress(KeyboardInterrupt), ControlPlane(settings) as plane:
         new = options.kubeconfig_out.with_name(f".{options.kubeconfig_out.name}.new")
-        private_file(new, plane.harness_kubeconfig.read_bytes())
+        written = plane.harness_kubeconfig.read_bytes()
+        private_file(new, written)
         new.replace(options.kubeconfig_out)  # in one step: its appearance is the sign
         try:
             sys.stdout.write(f"ready {plane.server} {plane.folder}\n")
@@ -92,7 +95,7 @@ def _serve(options: argparse.Namespace) -> None:
             while True:
                 signal.pause()
         finally:
-            options.kubeconfig_out.unlink(missing_ok=True)
+            delete_own(options.kubeconfig_out, written)
 
 
 def _interrupt(*_: object) -> None:

@@ -29,6 +29,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     options = _parser().parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
     from pytest_cre.embedded.server import ClusterSettings
+    from pytest_cre.formats.kubeconfig import check_replaceable
 
     settings = ClusterSettings(
         token=secrets.token_urlsafe(32),
@@ -42,6 +43,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     )
     parent_pid = os.getppid()
     try:
+        check_replaceable(options.kubeconfig_out)
         asyncio.run(_serve(options, settings))
     except (ValueError, OSError) as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")

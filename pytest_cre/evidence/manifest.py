@@ -2,9 +2,12 @@
 
     DIR/run.json
 
-It is written anew whenever an item ends, so a run that was killed can be told from one that ended.
+It is written anew whenever an item ends, so a run that was killed can be told from one that ended. Its
+checksum is in it, for it must be written in one step.
 """
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,6 +20,7 @@ from pytest_cre.evidence.store import folder_name
 
 SCHEMA = "cre.run/1"
 MANIFEST_FILE = "run.json"
+CHECKSUM = "sha256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +62,16 @@ def write_manifest(root: Path, manifest: RunManifest) -> None:
     """Write the manifest; a reader sees the old one or the whole new one."""
     try:
         root.mkdir(parents=True, exist_ok=True)
-        replace_json(root / MANIFEST_FILE, {"schema": SCHEMA, **asdict(manifest)})
+        replace_json(root / MANIFEST_FILE, sealed({"schema": SCHEMA, **asdict(manifest)}))
     except OSError as error:
         raise EvidenceProblem(f"{root / MANIFEST_FILE}: cannot be written: {error}") from error
+
+
+def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest's facts with their checksum, over their JSON with sorted keys and no blanks."""
+    plain = {key: value for key, value in facts.items() if key != CHECKSUM}
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return {**plain, CHECKSUM: hashlib.sha256(text.encode()).hexdigest()}
 
 
 def read_manifest(root: Path) -> RunManifest:
@@ -75,6 +86,9 @@ def read_manifest(root: Path) -> RunManifest:
             f"{root}: holds no {MANIFEST_FILE}; name the folder that --cre-evidence was given"
         )
     facts = read_json(path, dict)
-    if facts.pop("schema", None) != SCHEMA:
+    if facts.get("schema") != SCHEMA:
         raise EvidenceProblem(f"{path}: not written as {SCHEMA}")
+    if facts.pop(CHECKSUM, None) != sealed(facts)[CHECKSUM]:
+        raise EvidenceProblem(f"{path}: was changed after the run (checksum differs)")
+    del facts["schema"]
     return validated(TypeAdapter(RunManifest), facts, path)

@@ -4,13 +4,16 @@ import re
 
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _WHOLE = re.compile(r"(?:[0-9]{1,9}(?:ms|h|m|s))+")
+_LONG = re.compile(r"(?:[0-9]+(?:ms|h|m|s))+")
 _PART = re.compile(r"([0-9]{1,9})(ms|h|m|s)")
 
 
 def parse_duration(text: object) -> float:
     """Return seconds; raises `ValueError` whose text is the end of a message about `text`."""
-    if not isinstance(text, str) or len(text) > 64 or not _WHOLE.fullmatch(text):
+    if not isinstance(text, str) or len(text) > 64 or not _LONG.fullmatch(text):
         raise ValueError(f"must be a duration such as 90s or 1h30m, got {str(text)[:40]!r}")
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(f"is too long: a number in it has 9 digits at most, got {text[:40]!r}")
     return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
 
 

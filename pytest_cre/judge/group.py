@@ -88,6 +88,17 @@ def judge_group(
     )
 
 
+def unjudged(group: GroupVerdict) -> GroupVerdict:
+    """Return the verdict of a group whose figures were never judged, for its item ended before.
+
+    It lacks no limit: nobody asked for one. A group that its evidence has judged stays as it is.
+    """
+    if group.code != "no-limit":
+        return group
+    checks = tuple(replace(check, code="unmet") for check in group.checks)
+    return replace(group, code="unmet", checks=checks, reasons=())
+
+
 def group_finding(
     evidence: GroupEvidence,
     measurement: Measurement,

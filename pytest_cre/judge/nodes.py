@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_cre.catalog.entry import DIAGNOSE
+from pytest_cre.evidence.blame import failed_on_their_own, failed_pods
 from pytest_cre.evidence.model import GroupEvidence, Problem
-from pytest_cre.judge.problems import LOG
+from pytest_cre.judge.problems import LOG, LOST, pod_words
 from pytest_cre.judge.verdict import GroupVerdict
 
 NodeReason = Literal[
@@ -29,6 +30,7 @@ _REASONS: Mapping[str, NodeReason] = {
 }
 _OF_THE_NODE = frozenset({"HardwareFailureDetected", "NodeUnreachable"})
 _OF_THE_GROUP = frozenset({"stalled", "run-timeout"})  # nobody knows which of its nodes it was
+_OF_PODS = frozenset({"job-failed", "pod-failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,20 +46,26 @@ def node_failures(verdict: GroupVerdict, evidence: GroupEvidence) -> tuple[NodeF
     """Return the nodes that speak against a pass, sorted by node and reason, each pair once.
 
     A limit that was missed speaks against every node of its group: which one is slow cannot be
-    told from a figure of them all. In a diagnosis a test speaks against a node only where the node
-    itself was seen to fail, for the other tests tell. Lost pods, interrupts and API trouble speak against none.
+    told from a figure of them all. A workload that failed speaks against the nodes of the pods that
+    failed by themselves, and against none where nobody can tell which did. In a diagnosis a test
+    speaks against a node only where the node itself was seen to fail, for the other tests tell.
+    Lost pods, interrupts and API trouble speak against none, and a loss explains whatever failed
+    after it and which logs ended early. Nor does an attempt that was made again speak against any.
     """
-    if verdict.code not in ("fail", "inconclusive", "error"):
+    if verdict.is_retried or verdict.code not in ("fail", "inconclusive", "error"):
         return ()
     is_of_diagnosis = evidence.scale == DIAGNOSE
+    codes = {each.code for each in evidence.problems}
+    only_of_nodes = is_of_diagnosis or not LOST.isdisjoint(codes)
     found: dict[tuple[str, str], NodeFailure] = {}
     for problem in evidence.problems:
         reason = _REASONS.get(problem.code)
-        if reason is not None and not (is_of_diagnosis and reason not in _OF_THE_NODE):
-            for node in _nodes_of(problem, evidence):
-                failure = NodeFailure(node=node, reason=reason, message=problem.message)
+        if reason is not None and not (only_of_nodes and reason not in _OF_THE_NODE):
+            for node, message in _spoken_against(problem, evidence):
+                failure = NodeFailure(node=node, reason=reason, message=message)
                 found.setdefault((node, reason), failure)
-    if not is_of_diagnosis and not found and any(check.code == "fail" for check in verdict.checks):
+    missed = any(check.code == "fail" for check in verdict.checks) and _OF_PODS.isdisjoint(codes)
+    if not is_of_diagnosis and not found and missed:
         message = next(iter(verdict.reasons), "")
         for node in evidence.nodes:
             found[node, "ThresholdViolation"] = NodeFailure(
@@ -66,7 +74,18 @@ def node_failures(verdict: GroupVerdict, evidence: GroupEvidence) -> tuple[NodeF
     return tuple(found[key] for key in sorted(found))
 
 
-def _nodes_of(problem: Problem, evidence: GroupEvidence) -> Iterable[str]:
+def _spoken_against(problem: Problem, evidence: GroupEvidence) -> Iterable[tuple[str, str]]:
+    """Return the nodes that a problem speaks against, each with why."""
+    if problem.code in _OF_PODS and len(evidence.nodes) == 1:
+        return ((evidence.nodes[0], problem.message),)
+    if problem.code in _OF_PODS and failed_pods(evidence.last_pods):
+        own = failed_on_their_own(evidence.last_pods, evidence.logs)
+        return [
+            (pod.node, problem.message if pod.name == problem.pod else pod_words(pod))
+            for pod in own
+            if pod.node is not None
+        ]
     if problem.node is not None:
-        return (problem.node,)
-    return evidence.nodes if problem.code in _OF_THE_GROUP else ()
+        return ((problem.node, problem.message),)
+    nodes = evidence.nodes if problem.code in _OF_THE_GROUP else ()
+    return [(node, problem.message) for node in nodes]

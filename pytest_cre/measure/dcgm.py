@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_cre.measure.logtext import Line
+from pytest_cre.measure.logtext import Line, quoted
 from pytest_cre.measure.model import (
     DiagnosticGpu,
     DiagnosticMeasurement,
@@ -62,7 +62,7 @@ class EngineReader:
         found = _UNREACHABLE.search(line.text.decode(errors="replace"))
         if found is None:
             return False
-        self.words = self.words or found[0].strip()[:_LONGEST_TEXT]
+        self.words = self.words or quoted(found[0], _LONGEST_TEXT)
         return True
 
 
@@ -284,7 +284,7 @@ def _list(value: Json) -> list[Json]:
 def _text(value: Json) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    return " ".join(str(value).split())[:_LONGEST_TEXT] or None
+    return quoted(" ".join(str(value).split()), _LONGEST_TEXT) or None
 
 
 def _whole(value: Json) -> int | None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pytest_cre.measure.logtext import Line
+from pytest_cre.measure.logtext import Line, quoted
 
 FailureKind = Literal["network", "cuda", "nccl", "exception", "signal", "launcher", "test"]
 MAX_TEXT_CHARACTERS = 300
@@ -100,7 +100,7 @@ class FailureReader:
 
 
 def _failure(kind: FailureKind, text: bytes) -> Failure:
-    return Failure(kind=kind, text=text.decode(errors="replace").strip()[:MAX_TEXT_CHARACTERS])
+    return Failure(kind=kind, text=quoted(text, MAX_TEXT_CHARACTERS))
 
 
 @dataclass(slots=True)

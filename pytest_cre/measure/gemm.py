@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from statistics import median
 
-from pytest_cre.measure.logtext import Line
+from pytest_cre.measure.logtext import Line, quoted
 from pytest_cre.measure.model import GemmGpu, GemmMeasurement, GemmRow
 
 NEEDLES = (b"gemm ",)
@@ -75,7 +75,7 @@ class GemmReader:
         elif found := _END.fullmatch(text):
             self._run().end = (int(found[1]), int(found[2]), found[3] == b"OK")
         elif found := _PROBLEM.fullmatch(text):
-            self._run().problems.append(found[1].decode(errors="replace"))
+            self._run().problems.append(quoted(found[1], 400))
         else:
             return False
         return True

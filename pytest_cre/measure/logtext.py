@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from pytest_cre.evidence.masking import mask_text
 from pytest_cre.measure.blocks import MAX_LINE_BYTES, RECORD_BYTES, BlockCutter
 from pytest_cre.measure.instants import PLAIN_TIME, RFC3339, instant_ns, yearless_ns
 
@@ -33,6 +34,9 @@ _PREFIX = re.compile(
     rb")"
 )
 _MAX_PREFIXES = 8
+_QUOTED_FROM = (
+    4096  # a credential is masked before it is cut, for what is left of it looks like none
+)
 _RECORD_TIME = re.compile(RFC3339 + rb"[ ]")
 _CRI_RECORD = re.compile(RFC3339 + rb"[ ](std(?:out|err))[ ]([FP])(?::\S+)?[ ]")
 NEEDLES = (b"stdout P", b"stderr P")  # unfinished records
@@ -53,6 +57,13 @@ class Line:
     app_ns: int | None = None
     is_app_zoned: bool = False
     tag: bytes = b""
+
+
+def quoted(text: bytes | str, most: int) -> str:
+    """Return words of a log as a reason may quote them: cut to `most` characters, no credentials."""
+    part = text[:_QUOTED_FROM]
+    words = part.decode(errors="replace") if isinstance(part, bytes) else part
+    return mask_text(words).strip()[:most]
 
 
 def clean_line(raw: bytes) -> Line:

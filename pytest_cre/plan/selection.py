@@ -145,7 +145,7 @@ def _taint_words(taints: tuple[str, ...]) -> str | None:
 
 def _cordon_words(node: NodeFacts) -> str | None:
     is_cordoned = node.is_cordoned or says_cordoned(node.taints)
-    return "cordoned: spec.unschedulable is true" if is_cordoned else None
+    return "spec.unschedulable is true" if is_cordoned else None
 
 
 def _ready_words(node: NodeFacts) -> str | None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pytest_cre.cluster.client import Client
 
 POLL_S = 0.2
+PATIENCE_S = 30.0
 _THREADS = 8
 # Workloads before what they made and would make again, and before what pods have mounted; the
 # owner last, for as long as it exists it tells what belongs to the run.
@@ -64,7 +65,7 @@ Found = tuple[ResourceKind, Mapping[str, Any]]
 class Swept:
     """What a sweep did. `leftovers` are objects that may still be there, as `Kind/name`.
 
-    Pods that still hold GPUs are told with their node: `8 GPUs of node-3 still held by ns/name`.
+    Pods are told with their node, and those that hold GPUs with them: `8 GPUs of node-3 still held by ns/name`.
     """
 
     deleted: tuple[str, ...] = ()
@@ -78,24 +79,29 @@ def sweep(
     run_id: str,
     ledgers: Iterable[Path] = (),
     *,
-    patience_s: float = 30.0,
+    patience_s: Callable[[], float] = lambda: PATIENCE_S,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Swept:
     """Delete everything of the run, wait until it is gone, and say what is left.
 
     Finds objects by label, so also those whose create was never answered. A pod that carries the
-    label and holds GPUs is left over even where nothing else proves that it is ours. Raises nothing
-    for a cluster that does not answer: then what the ledgers know is left over.
+    label and holds GPUs, or is being deleted, is left over even where nothing else proves that it
+    is ours. Raises nothing for a cluster that does not answer: then what the ledgers know is left
+    over. `patience_s` is asked again and again, for an interrupt makes it shorter.
     """
     shared = ((CONFIG_MAP, owner_name(run_id)), (LEASE, LEASE_NAME))
-    recorded = read_ledgers(ledgers, run_id)
-    until_s = clock() + patience_s
-    swept = _sweep(client, run_id, recorded, shared, patience_s, clock, sleep)
+    everything = read_ledgers(ledgers, run_id, has_deleted=True)
+    began_s = clock()
+
+    def is_over() -> bool:
+        return clock() - began_s >= patience_s()
+
+    swept = _sweep(client, run_id, everything, shared, is_over, sleep)
     if not swept.was_answered:
         return swept
     try:
-        while (held := _gpus_held(client, run_id, recorded)) and clock() < until_s:
+        while (held := _pods_left(client, run_id, everything)) and not is_over():
             sleep(POLL_S)
     except ClusterProblem as trouble:
         return replace(swept, problem=str(trouble), was_answered=False)
@@ -103,7 +109,7 @@ def sweep(
 
 
 def sweep_process(
-    client: "Client", run_id: str, ledger: Path, *, patience_s: float = 30.0
+    client: "Client", run_id: str, ledger: Path, *, patience_s: float = PATIENCE_S
 ) -> Swept:
     """Delete what one process of the run created and was not to keep, as `sweep` does.
 
@@ -111,33 +117,33 @@ def sweep_process(
     """
     own = [
         each
-        for each in read_ledgers([ledger], run_id)
+        for each in read_ledgers([ledger], run_id, has_deleted=True)
         if not each.is_kept and (each.kind, each.name) != ("ConfigMap", owner_name(run_id))
     ]
-    return _sweep(client, run_id, own, (), patience_s, time.monotonic, time.sleep)
+    until_s = time.monotonic() + patience_s
+    return _sweep(client, run_id, own, (), lambda: time.monotonic() >= until_s, time.sleep)
 
 
 def _sweep(
     client: "Client",
     run_id: str,
-    recorded: Sequence[Recorded],
+    everything: Sequence[Recorded],
     shared: Sequence[tuple[ResourceKind, str]],
-    patience_s: float,
-    clock: Callable[[], float],
+    is_over: Callable[[], bool],
     sleep: Callable[[float], None],
 ) -> Swept:
-    # What was ours stays ours when the owner that proved it is gone.
-    uids = {each.uid for each in recorded if each.uid}
+    # What was ours stays ours when the owner that proved it is gone, as a Job before its pods.
+    uids = {each.uid for each in everything if each.uid}
+    recorded = [each for each in everything if not each.is_deleted]
     asked: dict[str, str] = {}  # names by UID
     problem = None
-    deadline_s = clock() + patience_s
     try:
         while found := _find(client, run_id, recorded, shared, uids):
             new = [each for each in found if not _uids([each]) <= asked.keys()]
             if new:
                 problem = _delete(client, new) or problem
                 asked |= {_uid(each): _name(each) for each in new}
-            elif clock() >= deadline_s:
+            elif is_over():
                 break
             else:
                 sleep(POLL_S)
@@ -192,14 +198,18 @@ def _find(
     return _only_ours(labelled, recorded, shared, uids)
 
 
-def _gpus_held(client: "Client", run_id: str, recorded: Sequence[Recorded]) -> set[str]:
-    """Return which pods with the run's label still hold GPUs, in words."""
+def _pods_left(client: "Client", run_id: str, recorded: Sequence[Recorded]) -> set[str]:
+    """Return which pods with the run's label hold GPUs or are being deleted, in words."""
     pods = [
         pod
         for namespace in _namespaces(client, recorded)
         for pod in _listed(client, POD, namespace, f"{RUN_LABEL}={run_id}")
     ]
-    return {left_pod_words(pod) for pod in pods if gpu_holder(pod) is not None}
+    return {
+        left_pod_words(pod)
+        for pod in pods
+        if gpu_holder(pod) is not None or metadata_of(pod).get("deletionTimestamp")
+    }
 
 
 def _namespaces(client: "Client", recorded: Sequence[Recorded]) -> list[str]:

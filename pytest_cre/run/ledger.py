@@ -130,13 +130,15 @@ def read_ledger(path: Path) -> tuple[Recorded, ...]:
     return tuple(found.values())
 
 
-def read_ledgers(paths: Iterable[Path], run_id: str) -> tuple[Recorded, ...]:
-    """Return the objects of one run that these ledgers know and that were not deleted."""
+def read_ledgers(
+    paths: Iterable[Path], run_id: str, *, has_deleted: bool = False
+) -> tuple[Recorded, ...]:
+    """Return the objects of one run that these ledgers know, without those that were deleted."""
     return tuple(
         recorded
         for path in sorted(paths)
         for recorded in read_ledger(path)
-        if recorded.run_id == run_id and not recorded.is_deleted
+        if recorded.run_id == run_id and (has_deleted or not recorded.is_deleted)
     )
 
 

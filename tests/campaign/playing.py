@@ -109,7 +109,7 @@ def _run(cluster: Cluster, schedule: Schedule, folder: Path, outcome: Outcome) -
         )
         with held_lease(client, run_id, "campaign", stop=stop, on_lost=stop.set) as lease:
             evidence = run_workflow(plan, client, ledger=ledger, stop=stop, timing=TIMING)
-        swept = sweep(client, run_id, [ledger.path], patience_s=20.0)
+        swept = sweep(client, run_id, [ledger.path], patience_s=lambda: 20.0)
     finally:
         ledger.close()
     write_workflow(folder / "evidence", evidence)
@@ -178,7 +178,7 @@ def _check_nothing_left(
     client = connect(kubeconfig=str(cluster.kubeconfig), context=None, namespace=None)
     run_id = f"c{schedule.number}"
     if outcome.code == "error":
-        sweep(client, run_id, [folder / f"{run_id}.ledger.jsonl"], patience_s=20.0)
+        sweep(client, run_id, [folder / f"{run_id}.ledger.jsonl"], patience_s=lambda: 20.0)
     left = [
         f"{kind.kind}/{item['metadata']['name']}"
         for kind in (JOB, POD, SERVICE, CONFIG_MAP, LEASE)

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from pytest_cre.cli import main
+from pytest_cre.evidence.manifest import sealed
 
 CERTIFY = ("-m", "certification", "-p", "no:cacheprovider", "--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
@@ -52,7 +53,7 @@ def changed(evidence):
         path = evidence / "run.json"
         manifest = json.loads(path.read_text())
         edit(manifest)
-        path.write_text(json.dumps(manifest))
+        path.write_text(json.dumps(sealed(manifest)))
         return str(evidence)
 
     return change

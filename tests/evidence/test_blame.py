@@ -1,7 +1,9 @@
 """Which pod caused a failure."""
 
-from pytest_cre.evidence.blame import failed_pods, was_ended_from_outside
-from pytest_cre.evidence.model import PodFacts
+from dataclasses import replace
+
+from pytest_cre.evidence.blame import failed_on_their_own, failed_pods, was_ended_from_outside
+from pytest_cre.evidence.model import LogStream, PodFacts
 
 
 def pod(name, *, exit_code=1, reason="Error", finished_ns=1, phase="Failed", index=None):
@@ -58,3 +60,35 @@ def test_exit_codes_that_say_only_that_somebody_ended_it():
     assert was_ended_from_outside(pod("a", exit_code=143))
     assert not was_ended_from_outside(pod("a", exit_code=137, reason="OOMKilled"))
     assert not was_ended_from_outside(pod("a", exit_code=1))
+
+
+def own(pods, **logs):
+    streams = [LogStream(pod=name, data=text) for name, text in logs.items()]
+    return [each.name for each in failed_on_their_own(pods, streams)]
+
+
+def test_pod_that_lost_its_peer_did_not_fail_on_its_own():
+    pods = [pod("a", finished_ns=1), pod("b", finished_ns=9)]
+    lost = b"ncclRemoteError: connection to b closed by remote peer\n"
+
+    assert own(pods, a=lost, b=b"CUDA error: an illegal memory access") == ["b"]
+    assert own(pods, a=lost, b=lost) == []
+
+
+def test_pods_that_failed_together_all_failed_on_their_own():
+    second_ns = 10**9
+
+    assert own([pod("a", finished_ns=second_ns), pod("b", finished_ns=2 * second_ns)]) == ["a", "b"]
+    assert own([pod("a", finished_ns=60 * second_ns), pod("b", finished_ns=second_ns)]) == ["b"]
+
+
+def test_pod_that_was_ended_failed_on_its_own_only_where_it_alone_was_restarted():
+    lost = b"remote process exited or there was a network error\n"
+    restarted = replace(pod("b", exit_code=137), restart_count=1)
+
+    assert own([pod("a"), restarted, pod("c", exit_code=143)], a=lost) == ["b"]
+    assert own([pod("a"), pod("b", exit_code=137)], a=lost) == []
+
+
+def test_launcher_tells_nothing_of_its_node():
+    assert own([replace(pod("a"), role="launcher")]) == []

@@ -23,6 +23,12 @@ def test_duration_of_another_form_is_refused(text):
         parse_duration(text)
 
 
+@pytest.mark.parametrize("text", ["99999999999h", "1h0000000001ms"])
+def test_duration_with_too_many_digits_is_told_as_too_long(text):
+    with pytest.raises(ValueError, match=r"^is too long: a number in it has 9 digits at most, got"):
+        parse_duration(text)
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pytest_cre.evidence.model import Problem
@@ -80,3 +82,65 @@ def test_trouble_that_is_nobody_s_hardware_speaks_against_no_node(evidence, band
     run = evidence(problems=(Problem(code=code, message="why", node="node-1"),), job=None)
 
     assert named(run, bandwidth()) == []
+
+
+@pytest.fixture
+def failed(evidence):
+    """A Job of which both pods ended with exit code 1, and of which the first one is blamed."""
+    pods = tuple(
+        replace(pod, phase="Failed", exit_code=1, reason="Error", finished_ns=1)
+        for pod in evidence().pods
+    )
+    first = pods[0]
+    blamed = Problem(code="job-failed", message="why", node=first.node, pod=first.name)
+    job = replace(evidence().job, terminal="failed")
+    return evidence(pods=pods, problems=(blamed,), job=job)
+
+
+def test_pods_that_failed_together_are_told_of_all_their_nodes(failed, bandwidth):
+    assert named(failed, bandwidth()) == [
+        ("node-0", "WorkloadFailed"), ("node-1", "WorkloadFailed"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("speaks", "nodes"), [(("node-0",), ["node-1"]), (("node-0", "node-1"), [])]
+)
+def test_pod_that_lost_its_peer_is_not_told_of_its_node(failed, bandwidth, speaks, nodes):
+    lost = b"ncclRemoteError: connection to a pod closed by remote peer\n"
+    logs = tuple(
+        replace(log, data=lost) if pod.node in speaks else log
+        for log, pod in zip(failed.logs, failed.pods, strict=True)
+    )
+
+    assert named(replace(failed, logs=logs), bandwidth()) == [
+        (node, "WorkloadFailed") for node in nodes
+    ]
+
+
+@pytest.mark.parametrize("code", ["pod-evicted", "node-changed"])
+def test_loss_explains_the_pod_that_failed_after_it(failed, bandwidth, code):
+    loss = Problem(code=code, message="it is gone", node="node-1")
+    verdict = judge_group(
+        replace(failed, problems=(*failed.problems, loss)), bandwidth(), (), missing="record"
+    )
+
+    assert verdict.code == "inconclusive"
+    assert named(replace(failed, problems=(*failed.problems, loss)), bandwidth()) == []
+
+
+def test_attempt_that_was_made_again_speaks_against_no_node(evidence, bandwidth):
+    run = evidence(problems=(Problem(code="node-unreachable", message="why", node="node-1"),))
+    verdict = judge_group(run, bandwidth(), (), missing="record")
+
+    assert len(node_failures(verdict, run)) == 1
+    assert node_failures(replace(verdict, is_retried=True), run) == ()
+
+
+def test_job_that_failed_without_a_failed_pod_is_told_of_no_limit_that_was_missed(
+    evidence, bandwidth, limit
+):
+    job = replace(evidence().job, terminal="failed")
+    run = evidence(job=job, problems=(Problem(code="job-failed", message="why"),))
+
+    assert named(run, bandwidth(), [limit()]) == []

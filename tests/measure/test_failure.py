@@ -127,3 +127,24 @@ def test_crash_after_a_whole_table_is_a_failure():
 
 def test_unknown_log_with_a_traceback_is_no_data():
     assert measured(text([*TRACEBACK, "KeyError: 'x'"])).status == "no-data"
+
+
+SECRET = "hunter2-XyZ"
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"RuntimeError: CUDA error: password={SECRET} token: {TOKEN}"],
+        [*TRACEBACK, f"ValueError: https://me:{SECRET}@registry.example/ {TOKEN}"],
+        [f"CUDA error: {'x' * 280} {TOKEN}"],
+    ],
+    ids=["cuda", "exception", "cut-in-the-middle"],
+)
+def test_credentials_of_a_failure_line_are_not_quoted(lines):
+    failure = read(*lines).bandwidth.failure
+
+    assert SECRET not in failure
+    assert "ghp_" not in failure
+    assert len(failure) <= 300

@@ -64,7 +64,7 @@ def test_select_names_every_excluded_node_with_reason_and_message(node, architec
 
     assert used(selection) == ["a-ok", "h-ok"]
     assert {each.node: (each.reason, each.message) for each in selection.excluded} == {
-        "b-cordoned": ("cordoned", "cordoned: spec.unschedulable is true"),
+        "b-cordoned": ("cordoned", "spec.unschedulable is true"),
         "c-lost": ("not-ready", "the condition Ready is not True"),
         "d-tainted": ("tainted", "taint not tolerated: team=a:NoSchedule"),
         "e-seven": ("few-gpus", "7 of 8 GPUs allocatable"),

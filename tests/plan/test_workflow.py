@@ -66,7 +66,7 @@ def test_plan_without_a_usable_node_names_each_reason(plan, node):
 
     assert planned.groups == ()
     assert planned.problems[0].message == (
-        "no node can be used: n1 cordoned (cordoned: spec.unschedulable is true), "
+        "no node can be used: n1 cordoned (spec.unschedulable is true), "
         "n2 not-ready (the condition Ready is not True)"
     )
 

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -129,6 +131,58 @@ def test_user_test_cannot_hide_a_crashed_workload(certify, tmp_path, body):
     assert item["text"].startswith("the log tells a failure: RuntimeError: CUDA error")
 
 
+def test_user_test_that_judges_nothing_is_unmet_although_missing_limits_are_accepted(
+    certify, tmp_path
+):
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n\n\n"
+        'pytestmark = pytest.mark.certification("communication/nccl-broadcast")\n'
+        "def test_unused(cre_bandwidth):\n    pass\n"
+        "@pytest.mark.xfail\n"
+        "def test_wrong(cre_bandwidth):\n"
+        "    assert cre_bandwidth.max_busbw_gbs['in_place'] > 1e6, 'slow'\n"
+        "def test_later(cre_bandwidth):\n    pytest.skip('later')\n"
+        "def test_read(cre_bandwidth):\n    assert cre_bandwidth.max_busbw_gbs\n"
+    )
+
+    done = certify(
+        *SMALL, "--cre-missing-limit=record", "--cre-scale=full-scale", "--cre-evidence=evidence"
+    )
+
+    assert (done.code, done.json()["result"]) == (10, "INCOMPLETE"), done.output
+    assert [(item["code"], item["decided_by"]) for item in done.json()["items"]] == [
+        *[("unmet", "test")] * 3, ("pass", "test"),
+    ]  # fmt: skip
+    unused, wrong, later, _ = done.json()["items"]
+    assert unused["reasons"] == ["the test looked at no figure and did not call cre_check"]
+    assert wrong["reasons"][0].startswith("the test failed, as it expects to: AssertionError: slow")
+    assert later["reasons"] == ["the test was skipped after its entry had run: Skipped: later"]
+    assert "has no limit" not in (done.folder / "r.json").read_text()
+    again = subprocess.run(
+        [sys.executable, "-m", "pytest_cre.cli", "rejudge", "evidence", "--format", "json"],
+        cwd=tmp_path, env=certify.environment(), capture_output=True, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+    assert again.stdout == (done.folder / "r.json").read_text()
+
+
+def test_figure_of_an_item_in_error_is_told_as_not_judged(certify, tmp_path):
+    (tmp_path / "scenario.yaml").write_text(
+        "extends: h100-2\n"
+        "apiFaults:\n- {match: {verb: delete, resource: jobs}, action: answer, code: 403}\n"
+    )
+
+    done = certify(
+        *SUITES, "-k", "nccl-broadcast and not intra", *SMALL, "--cre-scenario=scenario.yaml"
+    )
+
+    (item,) = done.json()["items"]
+    assert (done.code, item["code"]) == (1, "error"), done.output
+    assert item["reasons"][0].startswith("objects were left behind: ")
+    assert [check["code"] for check in item["groups"][0]["checks"]] == ["unmet"]
+    assert "has no limit" not in done.output
+
+
 def test_user_test_that_looks_at_nothing_leaves_a_healthy_run_incomplete(certify, tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n\n\n"
@@ -140,7 +194,7 @@ def test_user_test_that_looks_at_nothing_leaves_a_healthy_run_incomplete(certify
     done = certify()
 
     assert done.code == 10, done.output
-    assert done.json()["items"][0]["code"] == "no-limit"
+    assert done.json()["items"][0]["code"] == "unmet"
 
 
 def test_recorded_figure_must_be_a_named_number_and_is_reported(certify, tmp_path):

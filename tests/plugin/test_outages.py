@@ -30,6 +30,12 @@ faults:
 - {match: {node: h100-1}, action: stop-heartbeat, after: {seconds: 1}}
 """
 
+STUCK = """
+extends: h100-2
+faults:
+- {match: {node: h100-0}, action: stuck-terminating}
+"""
+
 
 def test_one_401_or_404_of_each_kind_costs_nothing(certify):
     (certify.folder / "scenario.yaml").write_text(ONE_REFUSAL_EACH)
@@ -102,18 +108,52 @@ def test_pod_that_will_not_go_makes_the_run_an_error_with_the_gpus_that_it_holds
     assert words in ElementTree.tostring(case, encoding="unicode")
 
 
-def test_ctrl_c_three_times_costs_neither_reports_nor_clean_up(slow, certify, eventually):
+@pytest.mark.parametrize("times", [2, 3, 6])
+def test_ctrl_c_again_costs_neither_reports_nor_clean_up(slow, certify, eventually, times):
     process = certify.start(
         *("--pyargs", "pytest_cre.suites", "-k", "nemotron5-8b", "--cre-option", "maxSteps=100000"),
         *slow.options,
     )
     eventually(slow.runs_pods)
     ticker = threading.Event()
-    for _ in range(3):
+    for _ in range(times):
         process.send_signal(signal.SIGINT)
-        ticker.wait(0.3)
+        ticker.wait(0.4)
     done = certify.end(process)
 
-    assert done.code != 0, done.output
-    assert done.json()["result"] in ("FAILED", "ERROR")
-    assert slow.ours() == []
+    assert done.code == pytest.ExitCode.INTERRUPTED, done.output
+    assert "Traceback" not in done.output
+    result = done.json()["result"]
+    assert result == "FAILED" or (times > 2 and result == "ERROR")
+    assert f"certification {result}" in done.output
+    assert (done.folder / "m.xml").exists()
+    eventually(lambda: slow.ours() == [])
+
+
+def test_finished_pod_that_its_node_does_not_let_go_is_deleted_by_the_sweep(
+    tmp_path, certify, eventually
+):
+    (tmp_path / "stuck.yaml").write_text(STUCK)
+    folder = tmp_path / "served"
+    folder.mkdir()
+    scenario = str(tmp_path / "stuck.yaml")
+    cluster = start_embedded(scenario=scenario, seed=1, folder=folder, timeout_s=30)
+    try:
+        client = connect(kubeconfig=str(cluster.kubeconfig), context=None, namespace=None)
+        process = certify.start(
+            *("--pyargs", "pytest_cre.suites", "-k", "nemotron5-8b", "--cre-option"),
+            *("maxSteps=100000", "--cre-cluster", "kubernetes"),
+            *("--cre-kubeconfig", str(cluster.kubeconfig)),
+        )
+        eventually(lambda: [p for p in client.list(POD).items if is_running(p)])
+        process.send_signal(signal.SIGINT)
+        done = certify.end(process)
+
+        assert not client.list(POD).items
+        assert (done.code, done.json()["leftovers"]) == (pytest.ExitCode.INTERRUPTED, [])
+    finally:
+        cluster.stop()
+
+
+def is_running(pod):
+    return pod["spec"].get("nodeName") == "h100-0" and pod["status"].get("phase") == "Running"

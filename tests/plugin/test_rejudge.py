@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_cre.evidence.manifest import sealed
+
 SUITES = ("--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
 
@@ -82,6 +84,10 @@ def test_rejudge_with_a_raised_limit_fails_the_entry_that_it_is_for(finished, tm
                 limit["value"] = 999
         manifest["simulated_limits"][node] = json.dumps(limits)
     (tmp_path / "evidence/run.json").write_text(json.dumps(manifest))
+    refused = rejudge(tmp_path, "evidence", "--format", "json")
+    assert refused.returncode == 3
+    assert "run.json: was changed after the run (checksum differs)" in refused.stderr
+    (tmp_path / "evidence/run.json").write_text(json.dumps(sealed(manifest)))
 
     again = rejudge(tmp_path, "evidence", "--format", "json")
 
@@ -92,6 +98,34 @@ def test_rejudge_with_a_raised_limit_fails_the_entry_that_it_is_for(finished, tm
     assert [after[name]["scale"] for name in changed] == ["intra-node"]
     [text] = [after[name]["text"] for name in changed]
     assert "below the simulated h100 limit 999 GB/s" in text.splitlines()[0]
+
+
+SITE_LIMITS = """\
+architecture: h100
+limits:
+- {metric: busbw, operator: ">=", value: 9999, unit: GB/s, statistic: max, entry: communication/nccl-all-reduce,
+   scale: full-scale, tier: site, source: ours, date: "2026-01-31"}
+"""
+
+
+def test_rejudge_by_limits_of_a_site_judges_simulated_nodes_only_where_that_is_asked_for(
+    finished, tmp_path
+):
+    folder, code = finished
+    limits = tmp_path / "profiles/limits/site.yaml"
+    limits.parent.mkdir(parents=True)
+    limits.write_text(SITE_LIMITS)
+    given = ("evidence", "--profiles", str(tmp_path / "profiles"), "--format", "json")
+
+    plain = rejudge(folder, *given)
+    asked = rejudge(folder, *given, "--simulated-by", "published")
+
+    assert plain.returncode == code
+    assert plain.stderr.startswith("pytest-cre rejudge: the nodes are simulated and judged by")
+    assert (asked.returncode, asked.stderr) == (1, "")
+    items = {item["scale"]: item for item in json.loads(asked.stdout)["items"]}
+    assert items["full-scale"]["code"] == "fail"
+    assert "below the site h100 limit 9999 GB/s" in items["full-scale"]["text"].splitlines()[0]
 
 
 def test_rejudge_of_changed_evidence_is_refused_in_one_line(finished):

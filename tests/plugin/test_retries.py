@@ -57,6 +57,8 @@ def test_node_that_is_lost_in_the_first_attempt_and_fine_in_the_second_passes_an
     assert (lost["attempt"], lost["code"], lost["is_retried"]) == (0, "inconclusive", True)
     assert (passed["attempt"], passed["code"], passed["is_retried"]) == (1, "pass", False)
     assert passed["checks"][0]["measured"] > 100
+    assert lost["failed_nodes"] == []
+    assert "WorkloadFailed" not in done.output
     words = "passed at attempt 2 of 2 after: "
     assert passed["warnings"][0].startswith(words)
     assert "h100-1" in passed["warnings"][0]

@@ -1,6 +1,11 @@
 """A user's mistakes: one line, exit code 4, no traceback."""
 
+import os
+
 import pytest
+
+from pytest_cre.options import add_options
+from pytest_cre.settings import check_writable
 
 MINE = """
 import pytest
@@ -39,6 +44,10 @@ def run(pytester, *arguments: str, patterns: str = "'communication/*'"):
         (("--cre-accept-excluded", "foo"), "*unknown reason 'foo'; choices: *cordoned*"),
         (("--cre-json", "."), "*--cre-json: is a folder, not a file*"),
         (("--cre-json", "/proc/x/r.json"), "*--cre-json: /proc/x cannot be made*"),
+        (("--cre-json", "/proc/r.json"), "*--cre-json: /proc/r.json cannot be written: *"),
+        (("--cre-html", "/dev/full"), "*--cre-html: /dev/full cannot be written: No space left*"),
+        (("--cre-evidence", "/proc/x"), "*--cre-evidence: /proc/x cannot be written: *"),
+        (("--cre-nodes", ","), "*--cre-nodes: must name something, got ','*"),
         (("--cre-node-selector", "a b"), "*--cre-node-selector: label selector 'a b'*forms:*"),
         (("--cre-context", "x"), "*--cre-context belongs to --cre-cluster kubernetes*"),
     ],
@@ -50,6 +59,73 @@ def test_wrong_option_ends_the_run_in_one_line(pytester, arguments, line):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([line])
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+class Names:
+    """Takes the names of options in place of pytest's parser."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def getgroup(self, *_: str) -> "Names":
+        return self
+
+    def addoption(self, name: str, **_: object) -> None:
+        self.found.append(name)
+
+    def addini(self, *_: object, **__: object) -> None:
+        pass
+
+    @classmethod
+    def of_all_options(cls) -> list[str]:
+        names = cls()
+        add_options(names)
+        return names.found
+
+
+@pytest.mark.parametrize("value", ["", " "], ids=["empty", "blank"])
+@pytest.mark.parametrize("name", Names.of_all_options())
+def test_empty_value_is_refused_by_name_and_not_taken_for_an_option_left_out(pytester, name, value):
+    result = run(pytester, f"{name}={value}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [f"*{name}: needs a value, got {value!r}; is a variable not set[?]"]
+    )
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+def test_empty_value_after_a_blank_is_refused_as_well(pytester):
+    result = run(pytester, "--cre-nodes", "")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--cre-nodes: needs a value, got ''*"])
+
+
+def test_evidence_folder_that_is_a_file_ends_the_run_before_it_begins(pytester):
+    pytester.makefile(".txt", taken="x")
+
+    result = run(pytester, "--cre-evidence=taken.txt")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--cre-evidence: is a file, not a folder: */taken.txt"])
+
+
+@pytest.mark.parametrize("name", ["/dev/null", "/dev/stdout", "new.json", "old.json", "pipe"])
+def test_target_that_can_be_written_is_left_as_it_is(tmp_path, name):
+    (tmp_path / "old.json").write_text("old")
+    os.mkfifo(tmp_path / "pipe")
+
+    check_writable("--cre-json", tmp_path / name, is_folder=False)
+
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["old.json", "pipe"]
+    assert (tmp_path / "old.json").read_text() == "old"
+
+
+def test_evidence_folder_is_made_and_left_empty(tmp_path):
+    check_writable("--cre-evidence", tmp_path / "evidence", is_folder=True)
+
+    assert list((tmp_path / "evidence").iterdir()) == []
 
 
 @pytest.mark.parametrize(

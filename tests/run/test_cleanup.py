@@ -4,6 +4,7 @@ import pytest
 
 from pytest_cre.cli import cleanup as command
 from pytest_cre.cluster.client import ApiProblem
+from pytest_cre.cluster.objects import JOB
 from pytest_cre.run.cleanup import labelled_runs, sweep, sweep_process
 from pytest_cre.run.ledger import Ledger
 from pytest_cre.run.owner import create_owner
@@ -143,7 +144,11 @@ def test_sweep_pods_that_will_not_go_are_left_over_with_their_node(cluster, clie
     clock = itertools.count()
 
     swept = sweep(
-        client, "k3f2a", patience_s=3, clock=lambda: float(next(clock)), sleep=lambda _: None
+        client,
+        "k3f2a",
+        patience_s=lambda: 3,
+        clock=lambda: float(next(clock)),
+        sleep=lambda _: None,
     )
 
     assert swept.leftovers == ("Pod/j-0 on node n7", "Pod/j-1 on node n7")
@@ -158,7 +163,7 @@ def test_sweep_pods_that_keep_their_gpus_are_told_with_node_and_number(
         pod["spec"] = {"nodeName": "n7", "containers": [container]}
     cluster.stuck_pods = True
 
-    swept = sweep(client, "k3f2a", patience_s=0.0, sleep=lambda _: None)
+    swept = sweep(client, "k3f2a", patience_s=lambda: 0.0, sleep=lambda _: None)
 
     assert swept.leftovers == tuple(f"8 GPUs of n7 still held by ns/j-{each}" for each in (0, 1))
     assert "Job/j" in swept.deleted
@@ -173,7 +178,7 @@ def test_sweep_pod_that_holds_gpus_under_our_label_is_left_over_though_it_may_no
     pod["spec"] = {"nodeName": "n7", "containers": [container]}
     cluster.put(pod, "ADDED")
 
-    swept = sweep(client, "k3f2a", [ledger.path], patience_s=0.0)
+    swept = sweep(client, "k3f2a", [ledger.path], patience_s=lambda: 0.0)
 
     assert swept.leftovers == ("4 GPUs of n7 still held by ns/orphan",)
     assert names(cluster) == ["Pod/orphan"]
@@ -211,7 +216,7 @@ def test_sweep_with_a_refused_delete_names_object_and_reason(cluster, client, le
     cluster.put(service, "ADDED")
     cluster.fail("delete", "Service", ApiProblem("services is forbidden", status=403, reason=""))
 
-    swept = sweep(client, "k3f2a", [ledger.path], patience_s=0.0)
+    swept = sweep(client, "k3f2a", [ledger.path], patience_s=lambda: 0.0)
 
     assert swept.leftovers == ("Service/j",)
     assert swept.problem == "services is forbidden"
@@ -224,6 +229,34 @@ def test_sweep_with_a_dead_api_lists_what_the_ledger_knows(cluster, client, ledg
 
     assert swept.leftovers == ("ConfigMap/cre-k3f2a",)
     assert swept.problem == "unavailable"
+
+
+def test_sweep_tells_the_terminating_pod_of_a_job_that_is_gone(cluster, client, ledger):
+    create_owner(client, ledger)
+    (owner,) = cluster.find("ConfigMap")
+    recorded = ledger.announce(manifest("Job", "j", owner=owner))
+    job = cluster.put(manifest("Job", "j", owner=owner), "ADDED")
+    pod = cluster.put(manifest("Pod", "j-0", owner=job), "ADDED")
+    pod["status"] = {"phase": "Failed"}
+    pod["spec"] = {"nodeName": "n7"}
+    ledger.created(recorded, job["metadata"]["uid"])
+    cluster.stuck_pods = True
+    client.delete(JOB, "j", uid=job["metadata"]["uid"])
+    ledger.deleted(recorded)
+
+    swept = sweep(client, "k3f2a", [ledger.path], patience_s=lambda: 0.0, sleep=lambda _: None)
+
+    assert swept.leftovers == ("Pod/j-0 on node n7",)
+
+
+def test_sweep_tells_a_terminating_pod_that_nothing_proves_to_be_ours(cluster, client):
+    pod = cluster.put(manifest("Pod", "stray"), "ADDED")
+    pod["status"] = {"phase": "Failed"}
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    swept = sweep(client, "k3f2a", patience_s=lambda: 0.0, sleep=lambda _: None)
+
+    assert (swept.leftovers, swept.deleted) == (("Pod/stray",), ())
 
 
 def test_labelled_runs_counts_objects_by_run(cluster, client, left_behind):
@@ -290,6 +323,30 @@ def test_cleanup_spares_a_run_whose_process_lives(cluster, cleanup, left_behind,
 
     assert cleanup() == 0
     assert len(names(cluster)) == 7
+
+
+def test_cleanup_of_a_run_whose_objects_are_not_proven_tells_them_and_ends_with_10(
+    cluster, cleanup, capsys
+):
+    cluster.put(manifest("Pod", "copied"), "ADDED")
+
+    assert cleanup("--run", "k3f2a") == 10
+
+    assert names(cluster) == ["Pod/copied"]
+    told = capsys.readouterr().out
+    assert told == "run k3f2a: 1 objects with its label, not proven to be its own: left\n"
+
+
+def test_cleanup_that_meets_a_terminating_pod_tells_it_and_ends_with_10(
+    cluster, cleanup, capsys, monkeypatch
+):
+    pod = cluster.put(manifest("Pod", "stray"), "ADDED")
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    monkeypatch.setattr("pytest_cre.run.cleanup.PATIENCE_S", 0.0)
+
+    assert cleanup("--run", "k3f2a") == 10
+
+    assert capsys.readouterr().out == "run k3f2a: left behind Pod/stray\n"
 
 
 def test_cleanup_that_leaves_something_ends_with_10(

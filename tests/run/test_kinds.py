@@ -344,7 +344,7 @@ def test_sweep_waits_for_a_launcher_whose_job_carries_no_label(
     launcher = mpi_launcher(cluster, mpi_job)
     monkeypatch.setattr(cluster, "stuck_pods", True)
 
-    swept = sweep(client, "k3f2a", [ledger.path], patience_s=0.3)
+    swept = sweep(client, "k3f2a", [ledger.path], patience_s=lambda: 0.3)
 
     assert f"Pod/{launcher['metadata']['name']} on node n1" in swept.leftovers
     assert "MPIJob/" + mpi_job["metadata"]["name"] in swept.deleted
