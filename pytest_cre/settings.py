@@ -235,12 +235,12 @@ def check_writable(flag: str, path: Path, *, is_folder: bool) -> None:
 def check_recording_dir(path: Path, evidence: Path | None) -> None:
     """Raise `UsageProblem` for a folder that cannot be replaced as a whole by a recording."""
     flag = "--cre-save-recording"
+    if evidence is not None and (path in (evidence, *evidence.parents) or evidence in path.parents):
+        raise UsageProblem(f"{flag}: must be apart from the folder of --cre-evidence, got {path}")
     if path.exists() and not path.is_dir():
         raise UsageProblem(f"{flag}: is a file, not a folder: {path}")
     if path.is_dir() and any(path.iterdir()) and not (path / "scenario.yaml").is_file():
         raise UsageProblem(f"{flag}: is not empty and holds no recording: {path}")
-    if evidence is not None and (path in (evidence, *evidence.parents) or evidence in path.parents):
-        raise UsageProblem(f"{flag}: must be apart from the folder of --cre-evidence, got {path}")
 
 
 def choose_cluster(environ: Mapping[str, str]) -> ClusterChoice:
