@@ -96,7 +96,7 @@ PITFALLS = {
     54: known("events that expire, merge or lack a time", "run/test_facts.py::test_events_of_every_shape_have_count_and_time", "run/test_facts.py::test_events_of_other_objects_are_left_out"),
     55: known("nodes that change while they are tested", "run/test_health.py::test_change_of_a_node_while_it_runs_is_found", "run/test_health.py::test_cordon_while_it_runs_is_a_hardware_failure_by_the_default_rule"),
     # pytest
-    56: known("Ctrl-C, once and again", f"{CERTIFY}::test_interrupt_writes_reports_and_leaves_nothing", "plugin/test_outages.py::test_ctrl_c_three_times_costs_neither_reports_nor_clean_up"),
+    56: known("Ctrl-C, once and again", f"{CERTIFY}::test_interrupt_writes_reports_and_leaves_nothing", "plugin/test_outages.py::test_ctrl_c_again_costs_neither_reports_nor_clean_up"),
     57: known("Ctrl-C while something is created", "run/test_workflow.py::test_workflow_object_is_in_the_ledger_before_it_is_created", f"{CLEANUP}::test_sweep_deletes_what_the_ledger_announced_though_its_create_was_never_answered"),
     58: known("SIGTERM ends pytest without a word", f"{CERTIFY}::test_interrupt_writes_reports_and_leaves_nothing"),
     59: known("time-outs of a plugin that end the process", f"{FAULTS}::test_job_that_never_ends_is_a_run_timeout_with_its_log_so_far", "run/test_ledger.py::test_ledger_survives_kill_of_its_process", "run/test_embedded.py::test_sweep_after_kill_minus_9_leaves_nothing_and_spares_another_run", reason="every item has deadlines of its own, so no such plugin is needed; a process that one ends is cleaned up after as one that was killed"),

@@ -82,7 +82,7 @@ def test_certification_with_one_slow_rack_fails_and_names_the_group(on_racks, ce
         "group-0": "pass",
         "group-1": "fail",
     }
-    assert "group-1: busbw" in done.output
+    assert "group-1 (4 nodes: gb200-rack-2-0..3): busbw" in done.output
     assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
 
 
