@@ -1,6 +1,6 @@
 """From evidence to measurements, limits and verdicts: no cluster, so disk serves as well as a run."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -88,9 +88,10 @@ class Assessor:
         Never where another one has failed already.
         """
         retries = self._entry(attempts[0]).retries
-        if not retries or not is_lost(attempts[-1], self.measure_group(attempts[-1])):
+        last = self.measure_group(attempts[-1]) if retries else None
+        if last is None or not is_lost(attempts[-1], last):
             return False
-        measured = [self.measure_group(each) for each in attempts]
+        measured = [*map(self.measure_group, attempts[:-1]), last]
         codes = [
             judge_group(
                 group,
@@ -138,8 +139,10 @@ class Assessor:
 
     def outcome(self, attempts: "Sequence[GroupEvidence]") -> "Outcome":
         """Return what the attempts of a diagnosis' test came to: the first one that tells."""
-        for group in attempts:
-            measured = self.measure_group(group)
+        return self._outcome(zip(attempts, map(self.measure_group, attempts), strict=True))
+
+    def _outcome(self, attempts: "Iterable[tuple[GroupEvidence, Measurement]]") -> "Outcome":
+        for group, measured in attempts:
             limits, entry = self._limits_of(group, measured), self._entry(group)
             found = outcome_of(
                 group_finding(group, measured, limits, entry),
@@ -150,16 +153,27 @@ class Assessor:
         return "undetermined"
 
     def _by_group(
-        self, groups: "Sequence[GroupEvidence]"
+        self,
+        groups: "Sequence[GroupEvidence]",
+        measurements: "Mapping[tuple[str, int], Measurement] | None" = None,
     ) -> "Iterator[tuple[list[GroupEvidence], tuple[bool, ...]]]":
-        """Yield the attempts of each group, in their order, and which of them were made again."""
+        """Yield the attempts of each group, in their order, and which of them were made again.
+
+        Without `measurements` those that it takes are made.
+        """
         tried: dict[str, list[GroupEvidence]] = {}
         for group in sorted(groups, key=lambda each: each.attempt):
             tried.setdefault(group.group, []).append(group)
         for attempts in tried.values():
             retries = self._entry(attempts[0]).retries
             may_be = retries > 0 and len(attempts) > 1
-            lost = [may_be and is_lost(each, self.measure_group(each)) for each in attempts]
+            lost = [
+                may_be
+                and is_lost(
+                    each, measurements[each.key] if measurements else self.measure_group(each)
+                )
+                for each in attempts
+            ]
             yield attempts, retried(lost, retries)
 
     def _limits_of(self, group: "GroupEvidence", measurement: "Measurement") -> "tuple[Limit, ...]":
@@ -230,7 +244,7 @@ class Assessor:
         if repeat is None:
             return {}
         found = {}
-        for attempts, made_again in self._by_group(evidence.groups):
+        for attempts, made_again in self._by_group(evidence.groups, measurements):
             standing = zip(attempts, made_again, strict=True)
             groups = [each for each, was_made_again in standing if not was_made_again]
             name = groups[0].group
@@ -260,14 +274,16 @@ class Assessor:
             for group in evidence.groups
         ]
         verdicts = {(each.group, each.attempt): each for each in groups}
-        for attempts, made_again in self._by_group(evidence.groups):
+        outcomes: dict[str, Outcome] = {}
+        for attempts, made_again in self._by_group(evidence.groups, measurements):
             own = told([verdicts[each.key] for each in attempts], made_again)
             verdicts |= {(each.group, each.attempt): each for each in own}
+            if evidence.scale == DIAGNOSE:
+                outcomes[attempts[0].group] = self._outcome(
+                    (each, measurements[each.key]) for each in attempts
+                )
         judged = list(verdicts.values())
         if evidence.scale == DIAGNOSE:
-            outcomes = {
-                each[0].group: self.outcome(each) for each, _ in self._by_group(evidence.groups)
-            }
             missing = "record" if limits is None else self._missing_limit
             return judge_diagnosis(evidence, judged, outcomes, missing=missing)
         verdict = judge_item(evidence, judged)

@@ -12,6 +12,7 @@ from pytest_cre.assessment import Assessor
 from pytest_cre.catalog.certification_file import certification_of
 from pytest_cre.catalog.limit import UNITS, Metric
 from pytest_cre.errors import CreError, EvidenceProblem
+from pytest_cre.evidence.images import images_in
 from pytest_cre.evidence.manifest import RunManifest, read_manifest
 from pytest_cre.evidence.store import read_workflow
 from pytest_cre.judge.figures import busbw_by_size
@@ -256,19 +257,7 @@ def _versions(group: "GroupEvidence", measurement: "Measurement") -> Iterator[st
         if table.nccl_version:
             yield f"NCCL {table.nccl_version}"
     for manifest in group.manifests:
-        yield from (f"image {image}" for image in _images(manifest))
-
-
-def _images(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        image = value.get("image")
-        if isinstance(image, str):
-            yield image
-        for each in value.values():
-            yield from _images(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _images(each)
+        yield from (f"image {image}" for image in images_in(manifest))
 
 
 def _date(group: "GroupEvidence") -> str:

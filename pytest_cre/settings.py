@@ -159,14 +159,14 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
             raise UsageProblem(f"--{name.replace('_', '-')}: no such file: {text}")
         return Path(text) if text else None
 
-    recording_dir = file("cre_save_recording")
-    if recording_dir is not None:
-        check_recording_dir(recording_dir, file("cre_evidence"))
     site_file = existing("cre_site", either("cre_site"))
     certification_file = existing("cre_certification", get("cre_certification"))
     workload_file = existing("cre_workload", get("cre_workload"))
     if certification_file is not None and workload_file is not None:
         raise UsageProblem("--cre-certification and --cre-workload exclude each other; give one")
+    recording_dir, evidence_dir = file("cre_save_recording"), file("cre_evidence")
+    if recording_dir is not None:
+        check_recording_dir(recording_dir, evidence_dir)
 
     return Settings(
         cluster=cluster,
@@ -192,7 +192,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         max_nodes=get("cre_max_nodes"),
         deadline_s=get("cre_deadline"),
         gpu_minutes=get("cre_gpu_minutes"),
-        evidence_dir=file("cre_evidence"),
+        evidence_dir=evidence_dir,
         json_file=file("cre_json"),
         junit_file=file("cre_junit"),
         html_file=file("cre_html"),

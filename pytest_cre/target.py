@@ -53,7 +53,7 @@ class Target:
         self._local: LocalCluster | None = None
         self._client: Client | ClusterProblem | None = None
         self._selection: Selection | None = None
-        self._ground: Ground | None = None
+        self._has_warned = False  # of the ground
         self.server_version: str | None = None
 
     def start(self, folder: Path) -> None:
@@ -208,16 +208,31 @@ class Target:
     @property
     def ground(self) -> "Ground":
         """Return platform and hardware that pods are fitted to; raises `UsageProblem`."""
-        if self._ground is None:
-            self._ground = self._ground_of(self.selection)
-            for warning in self._ground.warnings:
+        ground = self._ground
+        if not self._has_warned:
+            self._has_warned = True
+            for warning in ground.warnings:
                 self._say(warning)
-        return self._ground
+        return ground
 
-    def _ground_of(self, selection: "Selection") -> "Ground":
+    @property
+    def known_ground(self) -> "Ground | None":
+        """Return what the run stands on, as far as nodes were looked at and tell it.
+
+        Where workers run the items, they warn of it, not the main process.
+        """
+        if self._selection is None or not self._selection.nodes:
+            return None
+        try:
+            return self._ground
+        except UsageProblem:
+            return None  # each item tells it
+
+    @cached_property
+    def _ground(self) -> "Ground":
         from pytest_cre.plan.platform import choose_platform, ground_of
 
-        asked = self._settings.platform
+        selection, asked = self.selection, self._settings.platform
         return ground_of(
             choose_platform(selection.nodes, self._catalog.platforms, asked),
             self._catalog.architectures.get(selection.architecture or ""),
@@ -226,19 +241,6 @@ class Target:
             was_asked=asked is not None,
             site=self._site,
         )
-
-    @property
-    def known_ground(self) -> "Ground | None":
-        """Return what the run stands on, as far as nodes were looked at and tell it.
-
-        Where workers run the items, the main process has not asked for it yet.
-        """
-        if self._ground is not None or self._selection is None or not self._selection.nodes:
-            return self._ground
-        try:
-            return self._ground_of(self._selection)
-        except UsageProblem:
-            return None  # each item tells it
 
     @property
     def silence(self) -> "Silence | None":

@@ -1,8 +1,9 @@
 """The names that a group's evidence knows, and those that stand in its logs."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
+from pytest_cre.evidence.images import images_in
 from pytest_cre.evidence.model import GroupEvidence
 from pytest_cre.plan.model import RUN_LABEL
 from pytest_cre.recording.finding import is_public
@@ -29,7 +30,7 @@ def names_of_group(group: GroupEvidence, names: Names) -> None:
         names.add("job", str(metadata.get("name", "")))
         names.add("job", run_id(manifest))
         names.add("namespace", str(metadata.get("namespace", "")))
-        for image in _images(manifest):
+        for image in images_in(manifest):
             host, path = image_parts(image)
             if host and not is_public(host.encode()):
                 names.add("host", host.rpartition(":")[0] or host)
@@ -48,17 +49,6 @@ def image_parts(image: str) -> tuple[str, str]:
     """Return registry and path of an image's name; the registry is empty where none is named."""
     found = _IMAGE.fullmatch(image)
     return (found["host"] or "", found["path"]) if found else ("", image)
-
-
-def _images(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        if isinstance(image := value.get("image"), str):
-            yield image
-        for each in value.values():
-            yield from _images(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _images(each)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -191,7 +191,7 @@ def _find(
                 kind,
                 namespace,
                 f"{RUN_LABEL}={run_id}",
-                is_served=(kind.api_version, kind.kind) in made,
+                is_made=(kind.api_version, kind.kind) in made,
             )
             labelled += [(kind, item) for item in found]
     labelled += _unlabelled_owners(client, labelled, uids)
@@ -238,14 +238,14 @@ def _listed(
     namespace: str | None,
     selector: str,
     *,
-    is_served: bool = False,
+    is_made: bool = False,
 ) -> Sequence[Mapping[str, Any]]:
     """Return the objects of a kind, none where the cluster may lack it and does not serve it.
 
-    Whoever may not list claims has made none, unless a ledger says so (`is_served`).
+    `is_made`: a ledger says that the run made some, so the cluster serves them. Otherwise, whoever
+    may not list claims has made none.
     """
-    is_made = is_served
-    is_served = is_served or kind.group in EVERY_CLUSTER
+    is_served = is_made or kind.group in EVERY_CLUSTER
     try:
         return client.list(
             kind, namespace=namespace, label_selector=selector, is_served=is_served

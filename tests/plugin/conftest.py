@@ -69,6 +69,19 @@ class Certifier:
     def __call__(self, *arguments: str) -> Done:
         return self.end(self.start(*arguments))
 
+    def rejudged(self, evidence: str = "evidence", form: str = "json") -> str:
+        """Return what `pytest-cre rejudge` prints for the evidence of a run."""
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_cre.cli", "rejudge", evidence, "--format", form],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.stdout
+
     def close(self) -> None:
         for process in self.started:
             process.kill()

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -158,12 +156,7 @@ def test_user_test_that_judges_nothing_is_unmet_although_missing_limits_are_acce
     assert wrong["reasons"][0].startswith("the test failed, as it expects to: AssertionError: slow")
     assert later["reasons"] == ["the test was skipped after its entry had run: Skipped: later"]
     assert "has no limit" not in (done.folder / "r.json").read_text()
-    again = subprocess.run(
-        [sys.executable, "-m", "pytest_cre.cli", "rejudge", "evidence", "--format", "json"],
-        cwd=tmp_path, env=certify.environment(), capture_output=True, text=True, check=False,
-        timeout=60,
-    )  # fmt: skip
-    assert again.stdout == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
 
 
 def test_figure_of_an_item_in_error_is_told_as_not_judged(certify, tmp_path):

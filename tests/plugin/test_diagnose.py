@@ -1,8 +1,6 @@
 """Scale `diagnose` on simulated racks: the broken node or path is found, and nothing else blamed."""
 
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -55,14 +53,6 @@ def on(certify, tmp_path):
     return run
 
 
-def rejudged(done, environment):
-    again = subprocess.run(
-        [sys.executable, "-m", "pytest_cre.cli", "rejudge", "evidence", "--format", "json"],
-        cwd=done.folder, env=environment, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    return again.stdout
-
-
 def states(item):
     return {each["node"]: each["state"] for each in item["diagnosis"]["nodes"]}
 
@@ -91,7 +81,7 @@ def test_slow_node_among_sixteen_is_found_and_named_everywhere(on, certify):
     cases = {each.get("name"): each for each in ET.parse(done.folder / "m.xml").iter("testcase")}
     assert cases["node n2-1"].find("failure") is not None
     assert cases["node n0-0"].find("failure") is None
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
 
 
 def test_slow_way_between_two_racks_and_a_dead_node_elsewhere_are_both_found(on, certify):
@@ -107,7 +97,7 @@ def test_slow_way_between_two_racks_and_a_dead_node_elsewhere_are_both_found(on,
     assert cut_off == {f"n{rack}-{slot}" for rack in (0, 3) for slot in range(4)}
     assert list(states(item).values()).count("healthy") == 7
     assert "infrastructure: between r0 and r3 (fabric" in done.output
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
 
 
 def test_lost_test_is_made_again_and_all_is_well(on, certify):
@@ -117,7 +107,7 @@ def test_lost_test_is_made_again_and_all_is_well(on, certify):
     assert (done.code, item["code"]) == (0, "pass")
     assert [group["attempt"] for group in item["groups"] if group["is_retried"]] == [0]
     assert set(states(item).values()) == {"healthy"}
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
 
 
 def test_whole_certification_passes_on_healthy_racks(on, certify):
@@ -128,7 +118,7 @@ def test_whole_certification_passes_on_healthy_racks(on, certify):
     diagnosed = [item for item in done.json()["items"] if item["scale"] == "diagnose"]
     assert [len(item["diagnosis"]["tests"]) for item in diagnosed] == [5, 5]
     assert {item["options"]["numIterations"] for item in diagnosed} == {"5"}
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
 
 
 def test_whole_certification_names_the_slow_rack_and_its_nodes(on):

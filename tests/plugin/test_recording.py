@@ -1,8 +1,6 @@
 """A run on the embedded cluster, saved as a recording, and the run that replays it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -125,19 +123,6 @@ def test_folder_that_a_recording_may_not_replace_is_usage(certify, arguments, li
     assert (certify.folder / "full/mine").exists()
 
 
-def rejudged(certifier, form):
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_cre.cli", "rejudge", "e", "--format", form],
-        cwd=certifier.folder,
-        env=certifier.environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return done.stdout
-
-
 def test_failure_log_is_in_evidence_and_report_and_made_again_from_disk(certify):
     chosen = ("-k", "nccl-all-reduce and not intra-node", "--cre-scenario", "s.yaml")
     (certify.folder / "s.yaml").write_text(
@@ -153,5 +138,5 @@ def test_failure_log_is_in_evidence_and_report_and_made_again_from_disk(certify)
     kept = json.loads((certify.folder / "e/run.json").read_text())["report"]["items"]
     assert kept[0]["groups"][0]["failure_log"] == log
     assert f"log of pod {log['pod']} on node h100-1, exit code 134" in done.output
-    assert rejudged(certify, "json") == (certify.folder / "r.json").read_text()
-    assert rejudged(certify, "html") == (certify.folder / "r.html").read_text()
+    assert certify.rejudged("e", "json") == (certify.folder / "r.json").read_text()
+    assert certify.rejudged("e", "html") == (certify.folder / "r.html").read_text()

@@ -1,8 +1,5 @@
 """An entry that repeats until the interval of its figures tells a verdict, on simulated nodes."""
 
-import subprocess
-import sys
-
 import pytest
 
 ENTRY = """\
@@ -37,14 +34,6 @@ def repeat(certify, tmp_path):
     return run
 
 
-def rejudged(done, environment):
-    again = subprocess.run(
-        [sys.executable, "-m", "pytest_cre.cli", "rejudge", "evidence", "--format", "json"],
-        cwd=done.folder, env=environment, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    return again.stdout
-
-
 def figures(item):
     return [group["checks"][0]["measured"] for group in item["groups"]]
 
@@ -55,7 +44,7 @@ def test_clear_figures_pass_after_the_least_repeats_each_with_its_own(repeat, ce
     assert (done.code, item["code"]) == (0, "pass")
     assert [group["attempt"] for group in item["groups"]] == [0, 1, 2]
     assert len(set(figures(item))) == 3
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
     assert (done.folder / "m.xml").read_text().count('name="busbw group-0') == 3
 
 
@@ -67,7 +56,7 @@ def test_figures_around_the_limit_are_inconclusive_after_the_most_repeats(repeat
     assert min(figures(item)) < 430.2 < max(figures(item))
     assert len(item["groups"]) == 4
     assert "over 4 repeats" in item["groups"][0]["reasons"][0]
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
 
 
 def test_repeat_that_does_not_fit_into_the_budget_is_inconclusive_and_told(repeat, certify):
@@ -76,4 +65,4 @@ def test_repeat_that_does_not_fit_into_the_budget_is_inconclusive_and_told(repea
     assert (done.code, item["code"]) == (1, "inconclusive")
     assert len(item["groups"]) == 1
     assert any("attempt 2 was not run" in each for each in item["reasons"])
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()

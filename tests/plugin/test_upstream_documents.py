@@ -1,8 +1,5 @@
 """Documents of upstream's, run as they are on simulated racks."""
 
-import subprocess
-import sys
-
 import pytest
 
 CERTIFICATION = """\
@@ -51,14 +48,6 @@ def on_racks(certify, tmp_path):
     return run
 
 
-def rejudged(done, environment):
-    again = subprocess.run(
-        [sys.executable, "-m", "pytest_cre.cli", "rejudge", "evidence", "--format", "json"],
-        cwd=done.folder, env=environment, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    return again.stdout
-
-
 def test_certification_on_healthy_racks_passes_by_its_own_threshold(on_racks, certify):
     done = on_racks("gb200-racks", "--cre-certification", "cert.yaml")
 
@@ -70,7 +59,7 @@ def test_certification_on_healthy_racks_passes_by_its_own_threshold(on_racks, ce
     )
     assert [group["checks"][0]["tier"] for group in item["groups"]] == ["given", "given"]
     assert item["options"]["numIterations"] == "2"
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
 
 
 def test_certification_with_one_slow_rack_fails_and_names_the_group(on_racks, certify):
@@ -83,7 +72,7 @@ def test_certification_with_one_slow_rack_fails_and_names_the_group(on_racks, ce
         "group-1": "fail",
     }
     assert "group-1 (4 nodes: gb200-rack-2-0..3): busbw" in done.output
-    assert rejudged(done, certify.environment()) == (done.folder / "r.json").read_text()
+    assert certify.rejudged() == (done.folder / "r.json").read_text()
 
 
 def test_workload_run_is_one_item_and_judged_by_what_it_measures(on_racks):

@@ -9,6 +9,7 @@ from pytest_cre.evidence.model import DiagnosisSetup
 from pytest_cre.plan.diagnose.model import Cause, Doubt, InfrastructureFault, Outcome, Stage
 from pytest_cre.plan.diagnose.topology import in_order, members_of
 
+Reading = Literal["passed", "failed", "undetermined"]
 Scope = Literal["intra", "no-nvl", "inter"]
 """Over what a group exchanges data: what joins a domain, that without NVLink between nodes, and
 what joins the domains."""
@@ -35,6 +36,17 @@ class Result:
     def has_failed(self) -> bool:
         """Return whether the group failed, by its workload or by a limit."""
         return self.outcome in ("failed", "slow")
+
+    def reading(self, cause: "Result") -> Reading:
+        """Return what it says of the failure that is looked for.
+
+        Where a limit was missed, a group without a limit of its own says nothing.
+        """
+        if self.has_failed:
+            return "failed"
+        if self.outcome == "passed" or (self.outcome == "unjudged" and cause.outcome == "failed"):
+            return "passed"
+        return "undetermined"
 
 
 Steps = Generator[Sequence[Ask], Sequence[Result], None]

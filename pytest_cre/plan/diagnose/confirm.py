@@ -33,7 +33,7 @@ class Confirmation:
             if alone.has_failed:
                 book.blame(node, "workload", [failed, alone])
                 return
-            if not self._passes(alone, failed):
+            if alone.reading(failed) != "passed":
                 book.doubt_result([node], alone)
                 return
             was_alone = True
@@ -41,7 +41,7 @@ class Confirmation:
             return
         first = book.take(references[0])
         (one,) = yield [self.ask("confirmation", [node, first])]
-        if self._passes(one, failed):
+        if one.reading(failed) == "passed":
             book.passes(self._scope, one)
             cleared[node] = book.domain(first) == own
             return
@@ -62,7 +62,7 @@ class Confirmation:
                 yield from self._node_or_domain(node, [first, second], shown)
             else:
                 yield from self._blame(node, [first, second], shown, was_alone=was_alone)
-        elif self._passes(two, failed):
+        elif two.reading(failed) == "passed":
             book.passes(self._scope, two)
             yield from self.path(node, first, [failed, one])
         else:
@@ -142,12 +142,6 @@ class Confirmation:
         bad = {node, *book.faulty, *book.doubtful}
         others = [each for each in book.members(book.domain(node)) if each not in bad]
         return next(iter((*book.open(others), *others)), node)
-
-    def _passes(self, result: Result, failed: Result) -> bool:
-        """Return whether a result clears of a failure: of a missed limit, only a limit that is met."""
-        return result.outcome == "passed" or (
-            result.outcome == "unjudged" and failed.outcome == "failed"
-        )
 
 
 def _works(result: Result) -> bool:

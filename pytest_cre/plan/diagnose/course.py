@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pytest_cre.evidence.model import DiagnosisSetup
-from pytest_cre.plan.diagnose.book import Ask, Book, Result, Steps, together
+from pytest_cre.plan.diagnose.book import Ask, Book, Result, Scope, Steps, together
 from pytest_cre.plan.diagnose.hunt import Hunt
 from pytest_cre.plan.diagnose.model import (
     Conclusion,
@@ -117,13 +117,18 @@ def _course(book: Book) -> Steps:
     chosen = tuple(nodes[0] for nodes in healthy if nodes)
     if len(chosen) < 2:
         return
-    (result,) = yield [Ask(stage="inter-screening", nodes=chosen)]
+    yield from _screened(book, "inter", Ask(stage="inter-screening", nodes=chosen))
+
+
+def _screened(book: Book, scope: Scope, ask: Ask) -> Steps:
+    """Run a group of a screening, and find what made it fail if it does."""
+    (result,) = yield [ask]
     if result.has_failed:
-        yield from Hunt(book, "inter").explain(result)
+        yield from Hunt(book, scope).explain(result)
     elif result.outcome == "undetermined":
-        book.doubt_result(chosen, result)
+        book.doubt_result(ask.nodes, result)
     else:
-        book.passes("inter", result)
+        book.passes(scope, result)
 
 
 def _domain(book: Book, domain: str, nodes: tuple[str, ...]) -> Steps:
@@ -131,24 +136,13 @@ def _domain(book: Book, domain: str, nodes: tuple[str, ...]) -> Steps:
     if len(nodes) == 1:
         yield from _lonely(book, nodes)
         return
-    (result,) = yield [Ask(stage="intra-screening", nodes=nodes)]
-    if result.has_failed:
-        yield from Hunt(book, "intra").explain(result)
-    elif result.outcome == "undetermined":
-        book.doubt_result(nodes, result)
-    else:
-        book.passes("intra", result)
+    yield from _screened(book, "intra", Ask(stage="intra-screening", nodes=nodes))
     rest = book.open(nodes)
     is_switched = book.setup.can_switch_nvlink and domain in book.setup.nvlink_domains
     if not is_switched or len(rest) < 2:
         return
-    (result,) = yield [Ask(stage="intra-screening-no-nvl", nodes=rest, without_nvlink=True)]
-    if result.has_failed:
-        yield from Hunt(book, "no-nvl").explain(result)
-    elif result.outcome == "undetermined":
-        book.doubt_result(rest, result)
-    else:
-        book.passes("no-nvl", result)
+    without = Ask(stage="intra-screening-no-nvl", nodes=rest, without_nvlink=True)
+    yield from _screened(book, "no-nvl", without)
 
 
 def _lonely(book: Book, nodes: tuple[str, ...]) -> Steps:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Literal
 
 from pytest_cre.plan.diagnose.book import Ask, Book, Result, Scope, Steps, together
 from pytest_cre.plan.diagnose.confirm import Confirmation
@@ -11,20 +10,6 @@ from pytest_cre.plan.diagnose.topology import halves
 
 FLOOR = 3  # a group of three is not halved: one half would be a single node
 LEVELS = 4  # of narrowing a boundary
-
-Reading = Literal["passed", "failed", "undetermined"]
-
-
-def read(result: Result, cause: Result) -> Reading:
-    """Return what a result says of the failure that is looked for.
-
-    Where a limit was missed, a group without a limit of its own says nothing.
-    """
-    if result.has_failed:
-        return "failed"
-    if result.outcome == "passed" or (result.outcome == "unjudged" and cause.outcome == "failed"):
-        return "passed"
-    return "undetermined"
 
 
 class Hunt:
@@ -47,7 +32,7 @@ class Hunt:
             if len(rest) < 2 or book.has_passed(self._scope, rest):
                 return
             (again,) = yield [self._ask("confirmation", rest)]
-            reading = read(again, failed)
+            reading = again.reading(failed)
             if reading == "passed":
                 book.passes(self._scope, again)
             elif reading == "undetermined":
@@ -66,7 +51,7 @@ class Hunt:
         parts = halves(failed.nodes, book.setup.domains)
         results = yield [self._ask("bisection", part) for part in parts]
         self._note(results, failed)
-        readings = [read(each, failed) for each in results]
+        readings = [each.reading(failed) for each in results]
         if "failed" in readings:
             yield from together(self._find(each, floor) for each in results if each.has_failed)
         elif "undetermined" not in readings:
@@ -84,7 +69,7 @@ class Hunt:
         self._note(results, failed)
         found = [(pair, each) for pair, each in zip(pairs, results, strict=True) if each.has_failed]
         if not found:
-            if all(read(each, failed) == "passed" for each in results):
+            if all(each.reading(failed) == "passed" for each in results):
                 yield from self._again(first.nodes, second.nodes, failed)
         elif len(found) == len(pairs):
             book.note_fault(self._scope, first.nodes, second.nodes, [failed, *results])
@@ -118,7 +103,7 @@ class Hunt:
         results = yield [self._ask("confirmation", pair) for pair in combinations(group, 2)]
         self._note(results, failed)
         bad = [each for each in results if each.has_failed]
-        if not bad and all(read(each, failed) == "passed" for each in results):
+        if not bad and all(each.reading(failed) == "passed" for each in results):
             yield from self._again(group, (), failed)
         elif len(bad) == len(results):
             book.note_fault(self._scope, group, (), [failed, *bad])
@@ -144,7 +129,7 @@ class Hunt:
         """Run a group again whose parts have all passed."""
         whole = (*first, *second)
         (again,) = yield [self._ask("confirmation", whole)]
-        reading = read(again, failed)
+        reading = again.reading(failed)
         if reading == "passed":
             self._book.doubt(whole, "intermittent", [failed, again])
         elif reading == "undetermined":
@@ -156,7 +141,7 @@ class Hunt:
 
     def _note(self, results: Sequence[Result], failed: Result) -> None:
         for each in results:
-            reading = read(each, failed)
+            reading = each.reading(failed)
             if reading == "passed":
                 self._book.passes(self._scope, each)
             elif reading == "undetermined":
