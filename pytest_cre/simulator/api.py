@@ -143,7 +143,7 @@ class ApiClient:
             items, version = await self.list_all(path, query)
             yield "LISTED", items
             try:
-                async for kind, item in self._watches(path, query, version):
+                async for kind, item in self.watch(path, query, version):
                     delay_s = _BACKOFF_S[0]
                     yield kind, item
             except ApiRefusal as refusal:
@@ -153,7 +153,7 @@ class ApiClient:
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, _BACKOFF_S[1])
 
-    async def _watches(
+    async def watch(
         self, path: str, query: Mapping[str, str], version: str
     ) -> AsyncIterator[tuple[str, Json]]:
         """Yield events of one watch after another, as long as the last version can be resumed."""

@@ -157,7 +157,7 @@ class Machines:
             return Played(ended.code, b"".join(pieces).decode(), side.warnings)
 
         async def everything():
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 return await asyncio.gather(*(one(pod) for pod in pods))
 
         world.has_service = has_service
@@ -191,7 +191,7 @@ def play(tmp_path, identity):
 
         async def everything():
             settings = ClusterSettings(token="t", job_backoff_s=0.05)
-            async with asyncio.timeout(10), running_cluster(settings, identity) as url:
+            async with asyncio.timeout(60), running_cluster(settings, identity) as url:
                 ready = asyncio.Event()
                 simulator = asyncio.create_task(
                     run_simulator(

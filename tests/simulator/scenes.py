@@ -1,11 +1,6 @@
 """What happens on simulated nodes of an embedded cluster, as a client and as their neighbour see it."""
 
-import asyncio
-import contextlib
-
 import aiohttp
-
-from pytest_cre.simulator.api import ApiRefusal
 
 FAST = "extends: h100-2\ntableTime: 50ms\ninitTime: 0s\npodStartTime: 0s\n"
 PODS = "/api/v1/namespaces/default/pods"
@@ -16,6 +11,7 @@ class Scene:
 
     def __init__(self, api, url):
         self.api, self.url = api, url
+        self.created = {}
 
     async def create(self, name, script, *, node="h100-0", labels=(), **spec):
         pod = {
@@ -27,18 +23,19 @@ class Scene:
                 **spec,
             },
         }
-        return await self.api.call("POST", PODS, {"apiVersion": "v1", "kind": "Pod", **pod})
+        body = {"apiVersion": "v1", "kind": "Pod", **pod}
+        self.created[name] = await self.api.call("POST", PODS, body)
+        return self.created[name]
 
     async def get(self, name):
         return await self.api.call("GET", f"{PODS}/{name}")
 
     async def until(self, name, wanted):
-        """Return the pod once it is as wanted."""
-        while True:
-            pod = await self.get(name)
-            if wanted(pod):
+        """Return the first state of a pod that is as wanted, however short it lasted."""
+        async for kind, pod in self._states(name):
+            if kind != "DELETED" and wanted(pod):
                 return pod
-            await asyncio.sleep(0.01)
+        return None
 
     async def ended(self, name):
         return await self.until(name, lambda pod: pod["status"]["phase"] in ("Succeeded", "Failed"))
@@ -47,8 +44,17 @@ class Scene:
         return await self.until(name, lambda pod: pod["status"]["phase"] == "Running")
 
     async def gone(self, name):
-        with contextlib.suppress(ApiRefusal):
-            await self.until(name, lambda _: False)
+        async for kind, _ in self._states(name):
+            if kind == "DELETED":
+                return
+
+    async def _states(self, name):
+        """Yield every state since the pod's creation."""
+        pod = self.created[name]
+        yield "ADDED", pod
+        query = {"fieldSelector": f"metadata.name={name}"}
+        async for event in self.api.watch(PODS, query, pod["metadata"]["resourceVersion"]):
+            yield event
 
     async def kubelet_url(self):
         node = await self.api.call("GET", "/api/v1/nodes/h100-0")

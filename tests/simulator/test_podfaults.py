@@ -163,9 +163,9 @@ def test_pod_stuck_in_terminating_goes_when_its_time_is_over(play):
         await cluster.running("p")
         body = {"gracePeriodSeconds": 1}
         await cluster.api.call("DELETE", "/api/v1/namespaces/default/pods/p", body)
-        still = await cluster.get("p")
+        still = await cluster.until("p", lambda pod: pod["metadata"].get("deletionTimestamp"))
         await cluster.gone("p")
-        return still["metadata"]["deletionTimestamp"]
+        return still
 
     assert play(scene, faults("{action: stuck-terminating, seconds: 0.2}"))
 
