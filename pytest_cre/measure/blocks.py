@@ -6,6 +6,7 @@ from collections.abc import Iterator
 MAX_LINE_BYTES = 65_536
 # Container runtimes cut long lines into records: containerd and Docker at 16 KiB, CRI-O at 8 KiB.
 RECORD_BYTES = (16_384, 8_192)
+ESCAPE = b"\x1b"
 
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[()][\x20-\x7e]|[@-Z\\^_=>78])"
@@ -13,7 +14,7 @@ _ANSI = re.compile(
 
 
 class BlockCutter:
-    """Chunks to blocks of whole lines without colour codes; counts what it drops.
+    """Chunks to blocks of whole lines; counts what it drops.
 
     A line longer than `MAX_LINE_BYTES` is dropped and counted, whatever its length.
     """
@@ -78,7 +79,12 @@ class BlockCutter:
             if undecodable:
                 self.undecodable_bytes += undecodable
                 block = block.decode(errors="replace").encode()
-        return _ANSI.sub(b"", block) if b"\x1b" in block else block
+        return block
+
+
+def without_escapes(text: bytes) -> bytes:
+    """Return the text without what only changes how a terminal shows it."""
+    return _ANSI.sub(b"", text) if ESCAPE in text else text
 
 
 def long_lines(block: bytes, limit: int) -> Iterator[tuple[int, int]]:
@@ -86,9 +92,9 @@ def long_lines(block: bytes, limit: int) -> Iterator[tuple[int, int]]:
 
     Looks at one place per `limit` bytes, not at every line.
     """
-    at = 0
-    while at + limit < len(block):
-        newline = block.rfind(b"\n", at, at + limit + 1)
+    at, last, find = 0, len(block) - limit, block.rfind
+    while at < last:
+        newline = find(b"\n", at, at + limit + 1)
         if newline < 0:
             newline = block.index(b"\n", at)
             yield at, newline

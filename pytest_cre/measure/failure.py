@@ -54,7 +54,7 @@ _KINDS: tuple[tuple[FailureKind, re.Pattern[bytes]], ...] = (
 )
 NEEDLES = (
     *(b"Got completion", b"error", b"failure", b"memory", b"Watchdog", b"was aborted"),
-    *(b"Segmentation fault", b"signal", b"(SIG", b"core dumped", b"oom-kill", b"oom_kill", b"exit"),
+    *(b"Segmentation fault", b"ignal", b"(SIG", b"core dumped", b"oom-kill", b"oom_kill", b"exit"),
     *(b"terminate called", b"MPI_A", b"noticed", b"detected", b"RTE was unable"),
     *(b"Worker group FAILED", b"Traceback (most recent call last)", b'", line '),
     *(b"Error", b"Exception", b"Exit", b"Interrupt", b"Expired", b"Failure"),

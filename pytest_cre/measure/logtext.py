@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pytest_cre.evidence.masking import mask_text
-from pytest_cre.measure.blocks import MAX_LINE_BYTES, RECORD_BYTES, BlockCutter
+from pytest_cre.measure.blocks import (
+    ESCAPE,
+    MAX_LINE_BYTES,
+    RECORD_BYTES,
+    BlockCutter,
+    without_escapes,
+)
 from pytest_cre.measure.instants import PLAIN_TIME, RFC3339, instant_ns, yearless_ns
 
 # Blocks grow, for the first ones tell how dense the log is. For larger ones malloc would map new pages each
@@ -19,7 +25,7 @@ from pytest_cre.measure.instants import PLAIN_TIME, RFC3339, instant_ns, yearles
 FIRST_BLOCK_BYTES, BLOCK_BYTES = 16_384, 122_880
 
 _PREFIX = re.compile(
-    rb"[ \t]*(?:"
+    rb"[ \t]*+(?:"
     rb"\[?(?P<zoned>" + RFC3339 + rb")\]?(?:[ \t]std(?:out|err)[ ][FP](?::\S+)?)?(?:[ \t]|$)"
     rb"|\[?(?P<plain>" + PLAIN_TIME + rb")\]?(?:[ \t]|$)"
     rb"|\[NeMo[ ][A-Z][ ](?P<nemo>" + PLAIN_TIME + rb"(?:Z|[+-]\d\d:\d\d)?)[^\]]{0,99}\][: ]?"
@@ -39,7 +45,7 @@ _QUOTED_FROM = (
 )
 _RECORD_TIME = re.compile(RFC3339 + rb"[ ]")
 _CRI_RECORD = re.compile(RFC3339 + rb"[ ](std(?:out|err))[ ]([FP])(?::\S+)?[ ]")
-NEEDLES = (b"stdout P", b"stderr P")  # unfinished records
+NEEDLES = (b"stdout P", b"stderr P", ESCAPE)  # unfinished records, and what may hide a needle
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,15 +126,16 @@ def join_records(raw: bytes) -> bytes:
 class LineReader(Protocol):
     """What lines are cut out for."""
 
-    @property
-    def wants_all(self) -> bool:
-        """Return whether every following line is wanted, for now."""
+    wants_all: bool  # every following line is wanted, for now
 
     def places(self, block: bytes) -> Iterable[tuple[int, int]]:
         """Yield start and end, in order, of what occurs in every line that can matter."""
 
     def line(self, line: Line) -> bool:
         """Take a line; return whether something was taken from it."""
+
+    def row(self, block: bytes, at: int) -> int:
+        """Take a single line in one go, where that means the same; return where it ends, else the place."""
 
     def fast(self, block: bytes, at: int) -> tuple[int, int]:
         """Take lines from a place on in one go; return where they end and how many they are."""
@@ -150,12 +157,12 @@ class LogText:
     @property
     def first_line(self) -> Line:
         """Return the first line of all, with its times."""
-        return clean_line(self._first)
+        return clean_line(without_escapes(self._first))
 
     @property
     def last_line(self) -> Line:
         """Return the last line of all, with its times."""
-        return clean_line(self._last)
+        return clean_line(without_escapes(self._last))
 
     @property
     def lines_too_long(self) -> int:
@@ -196,20 +203,28 @@ class LogText:
         has_records = self._cutter.has_long_lines
         lines, matched = self._cutter.lines_of_block, self.matched_lines
         if self._is_dense or has_records:
+            block = without_escapes(block)
             self._every_line(block, 0, is_plain=b"\r" not in block and not has_records)
         else:
             self._some_lines(block)
         # Where most lines matter, looking for needles costs more than it saves.
         self._is_dense = (self.matched_lines - matched) * 2 > lines
 
-    def _some_lines(self, block: bytes) -> None:
+    def _some_lines(self, block: bytes, *, has_escapes: bool = True) -> None:
         at = self._wanted_lines(block, 0)
         for start, end in self.reader.places(block) if at < len(block) else ():
             if end <= at:
                 continue
             at = max(at, block.rfind(b"\n", at, start) + 1)
+            if has_escapes and block.startswith(ESCAPE, start):  # as in every line of a coloured log
+                self._some_lines(without_escapes(block[at:]), has_escapes=False)
+                return
             while at < end:
-                at = self._one_line(block, at)
+                begin, at = at, at if self._records else self.reader.row(block, at)
+                if at > begin:
+                    self.matched_lines += 1
+                else:
+                    at = self._one_line(block, at)
             at = self._wanted_lines(block, at)
 
     def _wanted_lines(self, block: bytes, at: int) -> int:
@@ -231,6 +246,8 @@ class LogText:
     def _one_line(self, block: bytes, at: int) -> int:
         end = block.index(b"\n", at)
         raw = block[at:end]
+        if ESCAPE in raw:
+            raw = without_escapes(raw)
         if self._records or b" P" in raw[:80]:
             record = _CRI_RECORD.match(raw)
             if record is not None:

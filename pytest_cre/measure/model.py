@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["bandwidth", "training", "gemm", "diagnostics", "none"]
 RecordName = Literal["save_start", "save_done", "load_start", "load_done"]
@@ -35,8 +35,7 @@ class InputFile:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HalfRow:
+class HalfRow(NamedTuple):
     """One half of a table row: out-of-place or in-place. `wrong` is None when not checked."""
 
     time_us: float | None
@@ -45,12 +44,11 @@ class HalfRow:
     wrong: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BandwidthRow:
+class BandwidthRow(NamedTuple):
     """One printed row."""
 
     size_bytes: int
-    count: int
+    count: int  # type: ignore[assignment]  # the number, not the method of tuples
     dtype: str
     redop: str | None
     root: int | None

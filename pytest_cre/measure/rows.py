@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import NamedTuple
 
 from pytest_cre.measure.model import BandwidthRow, HalfRow
 
@@ -25,6 +26,12 @@ NEEDLES = (
 
 _TYPE = "|".join(DTYPES).encode()
 _BEGIN = re.compile(rb"\s*\d{1,18}\s+\d{1,18} +(?:" + _TYPE + rb")(?:\s|$)")
+# A row after a kubelet's time, as it nearly always is: no other prefix can stand in it.
+_STAMPED = re.compile(
+    rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) ( *\d{1,18} +\d{1,18} +(?:"
+    + _TYPE
+    + rb") [ -~]{0,500})\n"
+)
 _NUMBER = re.compile(rb"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _WRONG = re.compile(rb"\d+|\d+(?:\.\d+)?[eE][+-]?\d{1,3}")  # a count, large ones with an exponent
 _ROOT = re.compile(rb"-?\d{1,7}")
@@ -34,6 +41,7 @@ _TIME_NAMES = (b"time", b"cputime")
 _WRONG_NAMES = (b"#wrong", b"wrong", b"error", b"#error")
 _HALF_TOKENS = 4
 _USUAL_NAMES = (b"size", b"count", b"type", b"redop", b"root")
+_HALF_UNITS = tuple(0.5 * 10.0**-decimals for decimals in range(10))  # of a last printed place
 # A row as it nearly always is; any other is looked at token by token.
 _USUAL = re.compile(
     rb" *(\d{1,18}) +(\d{1,18}) +("
@@ -53,25 +61,15 @@ class Layout:
     halves: tuple[int, ...]  # the index of each half's time
     counts_errors: bool  # whether the last column of a half counts wrong elements
     tokens: int  # of a row, a time stamp at its end left out
+    is_usual: bool  # it has all columns of the newest releases, and no other
 
     @property
     def lead(self) -> tuple[bytes, ...]:
         """Return the names before the first half."""
         return self.names[: self.halves[0]]
 
-    @property
-    def is_usual(self) -> bool:
-        """Return whether it has all columns of the newest releases, and no other."""
-        return (
-            self.tokens == 13
-            and self.halves == (5, 9)
-            and self.counts_errors
-            and self.lead == _USUAL_NAMES
-        )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedRow:
+class ParsedRow(NamedTuple):
     """A row, and half a unit in the last place of each bus bandwidth printed in it."""
 
     row: BandwidthRow
@@ -98,19 +96,27 @@ def layout_of(text: bytes) -> Layout | None:
         return None
     if len(names) < halves[-1] + _HALF_TOKENS:
         return None
-    wrong = names[halves[0] + 3]
+    counts_errors = names[halves[0] + 3] not in (b"error", b"#error")
+    tokens = sum(name not in (b"timestamp", b"#timestamp") for name in names)
+    has_usual_columns = tokens == 13 and halves == (5, 9) and tuple(names[:5]) == _USUAL_NAMES
     return Layout(
         names=tuple(names),
         ends=tuple(ends),
         halves=halves,
-        counts_errors=wrong not in (b"error", b"#error"),
-        tokens=sum(name not in (b"timestamp", b"#timestamp") for name in names),
+        counts_errors=counts_errors,
+        tokens=tokens,
+        is_usual=has_usual_columns and counts_errors,
     )
 
 
 def is_row_like(text: bytes) -> bool:
     """Return whether a line begins as a row does: two whole numbers and a type."""
     return _BEGIN.match(text) is not None
+
+
+def stamped_row(block: bytes, at: int) -> "re.Match[bytes] | None":
+    """Return time and text of the line at a place if that is a row after a kubelet's time and nothing else."""
+    return _STAMPED.match(block, at)
 
 
 def parse_row(text: bytes, layout: Layout | None) -> ParsedRow | None:
@@ -141,29 +147,18 @@ def _usual_row(found: "re.Match[bytes]") -> ParsedRow:
     size, count, dtype, redop, root, *cells = found.groups()
     out_us, out_alg, out_bus, out_decimals, out_wrong = cells[:5]
     in_us, in_alg, in_bus, in_decimals, in_wrong = cells[5:]
-    return ParsedRow(
-        row=BandwidthRow(
-            size_bytes=int(size),
-            count=int(count),
-            dtype=dtype.decode(),
-            redop=redop.decode(),
-            root=int(root),
-            out_of_place=HalfRow(
-                time_us=float(out_us),
-                algbw_gbs=float(out_alg),
-                busbw_gbs=float(out_bus),
-                wrong=None if out_wrong is None else int(out_wrong),
-            ),
-            in_place=HalfRow(
-                time_us=float(in_us),
-                algbw_gbs=float(in_alg),
-                busbw_gbs=float(in_bus),
-                wrong=None if in_wrong is None else int(in_wrong),
-            ),
-        ),
-        errors_gbs=(0.5 * 10.0 ** -len(out_decimals), 0.5 * 10.0 ** -len(in_decimals)),
-        is_half=False,
+    out_count = None if out_wrong is None else int(out_wrong)
+    in_count = None if in_wrong is None else int(in_wrong)
+    row = BandwidthRow(
+        int(size),
+        int(count),
+        dtype.decode(),
+        redop.decode(),
+        int(root),
+        HalfRow(float(out_us), float(out_alg), float(out_bus), out_count),
+        HalfRow(float(in_us), float(in_alg), float(in_bus), in_count),
     )
+    return ParsedRow(row, (_HALF_UNITS[len(out_decimals)], _HALF_UNITS[len(in_decimals)]), False)
 
 
 def _half_at(text: bytes, lead: int, layout: Layout) -> int:

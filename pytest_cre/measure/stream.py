@@ -64,6 +64,7 @@ class StreamReader:
         self._texts = self._known_texts(kind)
         self._channels = 0
         self._needles: Needles | None = None
+        self.wants_all = True
         if is_prefiltered:
             self._look_for(self.transport.unseen if self.transport else ())
 
@@ -74,13 +75,6 @@ class StreamReader:
     def close(self) -> None:
         """Take note that the log is over."""
         self.text.close()
-
-    @property
-    def wants_all(self) -> bool:
-        """Return whether every following line is wanted, for now."""
-        if self._needles is None or (self.documents is not None and self.documents.is_open):
-            return True
-        return self.reports is not None and self.reports.is_open
 
     def places(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield start and end, in order, of what occurs in every line that can matter.
@@ -111,6 +105,7 @@ class StreamReader:
             return True
         is_matched = self._bandwidth(line) if self.tables is not None else False
         is_matched |= self._devices(line)
+        self._note_wants()
         if self.training is not None:
             is_matched |= self.training.line(line)
         failed = self._failures.read(line)
@@ -120,6 +115,10 @@ class StreamReader:
                 self.training.failed(line, failed)
             return True
         return is_matched
+
+    def row(self, block: bytes, at: int) -> int:
+        """Take the line at a place if it is a table's row as usual; return where it ends, else the place."""
+        return at if self.tables is None else self.tables.row(block, at)
 
     def fast(self, block: bytes, at: int) -> tuple[int, int]:
         """Take lines from a place on in one go; return where they end and how many they are."""
@@ -170,3 +169,9 @@ class StreamReader:
         own = self._profile.needles if self._profile is not None else ()
         self._channels = len(unseen)
         self._needles = None if own is None else needles_of((*self._texts, *unseen), own)
+        self._note_wants()
+
+    def _note_wants(self) -> None:
+        """Every line is wanted where none can be ruled out, and inside a document."""
+        readers = (self.documents, self.reports)
+        self.wants_all = self._needles is None or any(each and each.is_open for each in readers)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import log10
 
 from pytest_cre.measure.model import BandwidthRow, BandwidthTable, HalfRow, OutOfBounds
@@ -122,16 +122,15 @@ class OpenTable:
         """Return the table as far as it was read."""
         reasons: set[str] = set()
         parsed = self.rows
-        if any(not row.is_half for row in parsed) and any(
-            row.is_half and row.row.in_place is None for row in parsed
-        ):
+        whole = [row for row in parsed if not row.is_half]
+        if 0 < len(whole) < len(parsed):
             # A row cut after its first half looks like a table of one half.
-            whole = [row for row in parsed if not row.is_half]
             self.torn += len(parsed) - len(whole)
             parsed = whole
         found = [row.row for row in parsed]
         if not self.is_validated:
             found = [_unchecked(row) for row in found]
+        halves = [half for row in found for half in _halves(row)]
         if self.torn:
             reasons.add("torn-rows")
         if any(row.has_nan for row in parsed):
@@ -139,7 +138,7 @@ class OpenTable:
         average = float(self.average) if self.average and _is_number(self.average) else None
         if average is None:
             reasons.add("no-footer")
-        elif not _is_mean(average, self.average or b"", parsed):
+        elif not _is_mean(average, self.average or b"", halves, parsed):
             reasons.add("average-mismatch")
         if self.average_failed:
             reasons.add("below-minimum")
@@ -147,7 +146,7 @@ class OpenTable:
             reasons.add("several-tables")
         if found and self.parameters and _lacks_sizes(self.parameters, found, len(self.ranks)):
             reasons.add("sizes-missing")
-        if any(wrong for row in found for wrong in _wrongs(row)):
+        if any(half.wrong for half in halves):
             reasons.add("wrong-values")
         if self.bounds is not None and not self.bounds.is_ok:
             reasons.add("out-of-bounds")
@@ -196,28 +195,24 @@ def _halves(row: BandwidthRow) -> list[HalfRow]:
     return [half for half in (row.out_of_place, row.in_place) if half is not None]
 
 
-def _wrongs(row: BandwidthRow) -> list[int | None]:
-    return [half.wrong for half in _halves(row)]
-
-
 def _unchecked(row: BandwidthRow) -> BandwidthRow:
     """Drop the counts of a table made without validation: old releases print 0 there."""
-    return replace(
-        row,
-        out_of_place=replace(row.out_of_place, wrong=None) if row.out_of_place else None,
-        in_place=replace(row.in_place, wrong=None) if row.in_place else None,
+    out, into = row.out_of_place, row.in_place
+    return row._replace(
+        out_of_place=out and out._replace(wrong=None), in_place=into and into._replace(wrong=None)
     )
 
 
-def _is_mean(printed: float, digits: bytes, parsed: Sequence[ParsedRow]) -> bool:
+def _is_mean(
+    printed: float, digits: bytes, halves: Sequence[HalfRow], parsed: Sequence[ParsedRow]
+) -> bool:
     """Return whether the printed average is the mean of both halves over all rows.
 
     It may differ by what printing rounds away: of each value, and of the average itself, which has
     six digits.
     """
-    values = [half.busbw_gbs for row in parsed for half in _halves(row.row)]
-    known = [value for value in values if value is not None]
-    if not known or len(known) != len(values):
+    known = [half.busbw_gbs for half in halves if half.busbw_gbs is not None]
+    if not known or len(known) != len(halves):
         return False
     errors = [error for row in parsed for error in row.errors_gbs]
     places = len(digits.partition(b".")[2])

@@ -4,12 +4,13 @@ import re
 from typing import NamedTuple
 
 from pytest_cre.measure import rows
+from pytest_cre.measure.instants import instant_ns
 from pytest_cre.measure.logtext import Line
 from pytest_cre.measure.rows import layout_of
 
 NEEDLES = (
     *rows.NEEDLES,
-    *(b"minBytes", b"algbw", b"Pid ", b"ccl-tests", b"CL version", b"Collective test"),
+    *(b"minBytes", b"algbw", b"Pid ", b"ccl-tests", b"CL version", b"ctive test"),
     *(b"ut of bounds values", b"vg bus bandwidth"),
 )
 
@@ -71,6 +72,15 @@ class TableReader:
         t_ns = line.kubelet_ns if line.kubelet_ns is not None else line.app_ns
         self.lines.append(TableLine(line.text, line.tag, t_ns, is_row))
         return True
+
+    def row(self, block: bytes, at: int) -> int:
+        """Take the line at a place if it is a row as usual; return where it ends, else the place."""
+        found = rows.stamped_row(block, at)
+        t_ns = instant_ns(found[1]) if found else None
+        if found is None or t_ns is None:
+            return at
+        self.lines.append(TableLine(found[2], b"", t_ns, True))
+        return found.end()
 
     @property
     def has_footer(self) -> bool:

@@ -54,14 +54,38 @@ FACTS = [
 ]
 
 
-@settings(deadline=None, max_examples=50)
-@given(
-    st.lists(st.one_of(st.sampled_from(FACTS), st.sampled_from(NOISE)), max_size=80),
-    st.sampled_from([None, 97, 1500]),
-)
+@st.composite
+def written(draw):
+    """A line as programs and launchers may write it: after a time, with colour codes within."""
+    line = draw(st.sampled_from(FACTS) | st.sampled_from(NOISE))
+    at = draw(st.integers(0, len(line)))
+    escape = draw(st.sampled_from(["", "", "\x1b[0m", "\x1b[38;5;1m", "\x1b", "\x1b\x01", "\r"]))
+    before = draw(
+        st.sampled_from(
+            [
+                *("", "2026-02-16T10:00:00.123456789Z ", "2026-02-16T10:00:00Z "),
+                *(
+                    "2026-13-16T10:00:00.123456789Z ",
+                    "2026-02-16T10:00:00.123456789Z [1,0]<stdout>:",
+                ),
+            ]
+        )
+    )
+    return before + line[:at] + escape + line[at:]
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(written(), max_size=80), st.sampled_from([None, 97, 1500]))
 def test_search_for_needles_finds_what_reading_every_line_finds(lines, chunk):
     log = text(lines)
     assert measured(log, chunk=chunk) == measured(log, is_prefiltered=False)
+
+
+def test_colours_that_hide_needles_hide_nothing():
+    plain = [*NOISE * 9, *table(ranks=2, cycles=1), *NOISE * 9]
+    coloured = [line[:7] + "\x1b[1m".join(line[7:]) + "\x1b[0m" for line in plain]
+    assert measured(text(coloured)) == measured(text(plain))
+    assert measured(text(plain)).status == "complete"
 
 
 @pytest.mark.parametrize("fact", sorted(set(FACTS)))

@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_cre.measure.instants import parse_rfc3339
+from pytest_cre.measure.logtext import clean_line
 from pytest_cre.measure.rows import layout_of, parse_row
+from pytest_cre.measure.tablelines import TableReader
 
 NEWEST = b"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
 OLD = b"#       size         count      type   redop     time   algbw   busbw  error     time   algbw   busbw  error"
@@ -187,3 +190,28 @@ def test_row_with_a_time_stamp_behind_it_is_the_same_row(cells, header, width):
     text = " ".join(cell.rjust(width) for cell in cells).encode()
     layout = layout_of(header) if header else None
     assert parse_row(text, layout) == parse_row(text + b" 2026-01-05 08:00:00", layout)
+
+
+NUMBERS = "{size} 2 {dtype} sum -1 8.10 0.01 0.02 0 7.90 0.01 0.02 N/A"
+
+
+@given(
+    st.sampled_from(["  8", "\t8", "2026:", "1:"]),
+    st.sampled_from(["float", "f8e4m3", "flo"]),
+    st.sampled_from(["", " ", "\r", "é", " 2026-02-16 10:00:00", "x" * 600]),
+    st.sampled_from(["2026-02-16T10:00:00.123456789Z ", "2026-02-30T10:00:00.123456789Z ", ""]),
+)
+def test_row_taken_in_one_go_is_the_row_of_the_clean_line(size, dtype, end, stamp):
+    line = f"{stamp}{NUMBERS.format(size=size, dtype=dtype)}{end}".encode()
+    slow, fast = TableReader(), TableReader()
+    slow.line(clean_line(line))
+    after = fast.row(b"before\n" + line + b"\nafter", 7)
+    assert after in (7, 7 + len(line) + 1)
+    assert fast.lines == (slow.lines if after > 7 else [])
+
+
+def test_row_after_a_kubelets_time_is_taken_in_one_go():
+    block = f"2026-02-16T10:00:00.000000001Z {NUMBERS.format(size=8, dtype='float')}\n".encode()
+    reader = TableReader()
+    assert reader.row(block, 0) == len(block)
+    assert reader.lines[0].t_ns == parse_rfc3339("2026-02-16T10:00:00Z") + 1

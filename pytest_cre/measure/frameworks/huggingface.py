@@ -7,7 +7,7 @@ from pytest_cre.measure.frameworks.recorder import Recorder
 from pytest_cre.measure.logtext import Line
 
 _BAR = re.compile(
-    rb"(\d{1,15})/(\d{1,15}) \[(?:\d+:)*\d+:\d\d<[\d:?]+(?:, *(\d+(?:\.\d+)?)(it/s|s/it))?"
+    rb"(\d{1,15})/(\d{1,15}) \[(?:\d+:)*\d+:\d\d<[\d:?]+, *(?:(\d+(?:\.\d+)?)|\?)(it/s|s/it)"
 )
 _LOSS = re.compile(rb"\{'loss': '?([\d.eE+-]+)'?, .*'(?:learning_rate|grad_norm|epoch)': ")
 _DONE = re.compile(rb"\{'train_runtime': '?[\d.]+")
@@ -25,7 +25,15 @@ class HuggingFace(Dialect):
     framework = "hf"
     profile = "huggingface"
     needles = (
-        *(b"<", b"loss", b"{'train_runtime': ", b"***** Running ", b"raining ", b"heckpoint"),
+        *(
+            b"it/s",
+            b"s/it",
+            b"loss",
+            b"{'train_runtime': ",
+            b"***** Running ",
+            b"raining ",
+            b"heckpoint",
+        ),
     )
 
     def __init__(self, recorder: Recorder) -> None:
