@@ -216,7 +216,8 @@ class LogText:
             if end <= at:
                 continue
             at = max(at, block.rfind(b"\n", at, start) + 1)
-            if has_escapes and block.startswith(ESCAPE, start):  # as in every line of a coloured log
+            # Each line of a coloured log has some.
+            if has_escapes and block.startswith(ESCAPE, start):
                 self._some_lines(without_escapes(block[at:]), has_escapes=False)
                 return
             while at < end:
