@@ -9,6 +9,7 @@ again with `=` before these values.
 
 import os
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -41,6 +42,9 @@ def run_again(config: pytest.Config) -> int | pytest.ExitCode | None:
     capture = config.pluginmanager.get_plugin("capturemanager")
     if capture is not None:
         capture.suspend(in_=True)  # a debugger of the other run reads what is typed
+    for path in map(str, config.getini("pythonpath")):
+        if path in sys.path:
+            sys.path.remove(path)  # of an ini file that may be another project's
     with _addopts(variables):
         return pytest.main(arguments, plugins=config.invocation_params.plugins)
 

@@ -194,6 +194,11 @@ class Reports:
             report = self._campaign.report(self.in_order, self.planned)
             self._campaign.write_manifest(report, self.evidence_of, is_finished=False)
 
+    def begin(self) -> None:
+        """Replace the files of an earlier run: if this one is killed, they must not speak for it."""
+        if not self._campaign.seat.is_worker:
+            self._write_files(self._campaign.report((), self.planned), is_first=True)
+
     def conclude(self, session: pytest.Session) -> None:
         """Clean up, come to the run's result, write the files, set the exit code."""
         self.run = self._campaign.conclude(self.in_order, self.planned)
@@ -224,10 +229,6 @@ class Reports:
 
     def _write(self, report: "RunReport") -> list[str]:
         """Write the files that the settings name; return why some could not be written."""
-        from pytest_cre.report.html.page import render_html
-        from pytest_cre.report.json import render_json
-        from pytest_cre.report.metrics_junit import render_metrics_junit
-
         problems = []
         try:
             self._campaign.write_manifest(report, self.evidence_of, is_finished=True)
@@ -235,13 +236,22 @@ class Reports:
                 self._news.tell(note)
         except EvidenceProblem as problem:
             problems.append(str(problem))
+        return [*problems, *self._write_files(report)]
+
+    def _write_files(self, report: "RunReport", *, is_first: bool = False) -> list[str]:
+        """Write the report files; return why some could not be written. A pipe takes only the last."""
+        from pytest_cre.report.html.page import render_html
+        from pytest_cre.report.json import render_json
+        from pytest_cre.report.metrics_junit import render_metrics_junit
+
+        problems = []
         files = (
             (self._settings.json_file, render_json),
             (self._settings.junit_file, render_metrics_junit),
             (self._settings.html_file, render_html),
         )
         for path, render in files:
-            if path is None:
+            if path is None or (is_first and not is_replaceable(path)):
                 continue
             try:
                 write_whole(path, render(report))
@@ -260,11 +270,15 @@ class Reports:
             terminal.write_line(line, **markup)
 
 
+def is_replaceable(path: Path) -> bool:
+    """Return whether a file may take the path's place: not that of a device, a pipe or a link to one."""
+    return not path.is_symlink() and (path.is_file() or not path.exists())
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees either the old one or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A device, a pipe or a link to one, such as /dev/stdout, is not to be replaced.
-    if path.is_symlink() or (path.exists() and not path.is_file()):
+    if not is_replaceable(path):
         path.write_text(text, encoding="utf-8")
         return
     partial = path.with_name(f".{path.name}.partial")

@@ -238,6 +238,7 @@ class CertificationSession:
     def open(self) -> None:
         """Start the cluster, if anything is to be run; a wrong node name ends the run here."""
         if not self._is_dry_run and (self.reports.planned or self.controller is not None):
+            self.reports.begin()
             with usage_errors():
                 self.campaign.open()
             self.reports.note_progress()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from signal import Signals
 
-from pytest_cre.evidence.blame import failed_pods
+from pytest_cre.evidence.blame import failed_on_their_own, failed_pods
 from pytest_cre.evidence.model import GroupEvidence, PodFacts, Problem
 from pytest_cre.judge.verdict import Code
 
@@ -102,9 +102,15 @@ def replay_words(evidence: GroupEvidence) -> tuple[str, ...]:
 
 
 def suspects(evidence: GroupEvidence) -> list[PodFacts]:
-    """Return the pods that failed, the likely cause first: the one blamed while it ran, if any."""
+    """Return the pods that failed, the likely cause first.
+
+    Those that failed by themselves, as far as their logs tell, and of these the one that was blamed
+    while it ran, if any.
+    """
     blamed = {each.pod for each in evidence.problems if each.code in FAILED}
-    return failed_pods(evidence.last_pods, blamed=blamed)
+    own = failed_on_their_own(evidence.last_pods, evidence.logs)
+    failed = failed_pods(evidence.last_pods, blamed=blamed)
+    return sorted(failed, key=lambda pod: pod not in own)
 
 
 def _signal(exit_code: int) -> str:
@@ -135,7 +141,7 @@ def _words(problems: Iterable[Problem]) -> tuple[str, ...]:
 
 
 def _failure_words(evidence: GroupEvidence, problems: Sequence[Problem]) -> tuple[str, ...]:
-    """Return why the workload failed: deadline, then the first failed pod, then the Job's words."""
+    """Return why the workload failed: deadline, then the pod to blame, then the Job's words."""
     pods = suspects(evidence)
     told = {pod.name for pod in pods}
     words = list(_words(each for each in problems if each.code in ("run-timeout", "stalled")))

@@ -153,10 +153,9 @@ def _kind_lines(items: Sequence[ItemReport]) -> list[str]:
 
 
 def _table_lines(items: Sequence[ItemReport]) -> list[str]:
-    doubled = Counter(_short_title(item) for item in items)
     rows = [
-        [item.title if doubled[_short_title(item)] > 1 else _short_title(item), *cells]
-        for item in items
+        [name, *cells]
+        for item, name in zip(items, _names(items), strict=True)
         for cells in _item_cells(item)
     ]
     if not rows:
@@ -168,6 +167,23 @@ def _table_lines(items: Sequence[ItemReport]) -> list[str]:
         rows = [[row[0], *row[2:]] for row in rows]
         left = [0, 1, 5]
     return tabulated(headers, rows, left=left)
+
+
+def _names(items: Sequence[ItemReport]) -> list[str]:
+    """Return the shortest name of each item that no other one has: several tests may run an entry."""
+    found = [_short_title(item) for item in items]
+    longer = (
+        lambda item: item.title,
+        lambda item: f"{item.title} {item.node_id.rpartition('::')[2].partition('[')[0]}",
+        lambda item: item.node_id,
+    )
+    for name_of in longer:
+        counts = Counter(found)
+        found = [
+            name_of(item) if counts[name] > 1 else name
+            for item, name in zip(items, found, strict=True)
+        ]
+    return found
 
 
 def _short_title(item: ItemReport) -> str:
@@ -207,7 +223,8 @@ def _group_words(item: ItemReport, group: GroupReport) -> str:
         return ""
     if group.is_retried:
         return f"{group.title}, retried"
-    return group.title if group.code != "pass" else f"worst of {len(item.groups)}"
+    count = sum(not each.is_retried for each in item.groups)
+    return group.title if group.code != "pass" or count == 1 else f"worst of {count}"
 
 
 def _item_lines(item: ItemReport) -> list[str]:

@@ -202,3 +202,17 @@ def test_files_of_arguments_are_read_in_place(tmp_path):
     (tmp_path / "b").write_text("y\n")
     (tmp_path / "a").write_text(f"x\n@{tmp_path}/b\n")
     assert expanded(["w", f"@{tmp_path}/a", "z"]) == ["w", "x", "y", "z"]
+
+
+def test_paths_of_another_project_are_not_searched_for_modules(project, tmp_path):
+    other = tmp_path / "other-project"
+    other.mkdir()
+    (other / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    (other / "scenario.yaml").write_text("extends: h100-2\n")
+    project.mkdir("plain").joinpath("test_path.py").write_text(
+        f"import sys\n\ndef test_path():\n    assert {str(other)!r} not in sys.path\n"
+    )
+    result = project.runpytest_subprocess(
+        "--cre-scenario", str(other / "scenario.yaml"), "plain", "-o", "addopts="
+    )
+    result.assert_outcomes(passed=1)

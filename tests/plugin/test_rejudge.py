@@ -151,10 +151,14 @@ def test_rejudge_of_a_folder_without_evidence_says_so(tmp_path):
 
 
 def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(tmp_path):
+    files = [tmp_path / name for name in ("killed.json", "killed.xml", "killed.html")]
+    for file in files:
+        file.write_text("PASSED, says an earlier run")
+    options = ("--cre-json", "--cre-junit", "--cre-html")
+    told = [f"{option}={file}" for option, file in zip(options, files, strict=True)]
+    training = ("-k", "nemotron5-8b", "--cre-option", "maxSteps=100000")
     running = subprocess.Popen(
-        pytest_command(
-            "--cre-scenario", "h100-2", "-k", "nemotron5-8b", "--cre-option", "maxSteps=100000"
-        ),
+        pytest_command("--cre-scenario", "h100-2", *training, *told),
         cwd=tmp_path,
         env=environment(tmp_path),
         stdout=subprocess.DEVNULL,
@@ -172,6 +176,10 @@ def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(tmp_pat
     finally:
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
+
+    assert not any("PASSED" in file.read_text() for file in files)
+    unfinished = json.loads(files[0].read_text())
+    assert (unfinished["result"], unfinished["items"]) == ("INCOMPLETE", [])
 
     again = rejudge(tmp_path, "evidence", "--format", "json")
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pytest_cre.evidence.model import LogStream, PodFacts, Problem
+from pytest_cre.judge.problems import suspects
 from pytest_cre.report.failurelog import failure_log
 from pytest_cre.report.json import render_json
 from pytest_cre.report.junit import case_properties
@@ -136,3 +137,12 @@ def test_group_that_passed_or_never_ran_has_no_failure_log(check, group, item, e
     for verdict in (item(group(check(412.0))), item(group(code="unmet", reasons=["no room"]))):
         told = item_report(verdict, evidence(verdict), node_id="x", duration_s=1.0)
         assert [each.failure_log for each in told.groups] == [None]
+
+
+def test_cause_is_the_pod_that_failed_by_itself_not_its_peer_that_was_seen_first(seen):
+    pods = [pod(0, finished_ns=1), pod(1, exit_code=9, finished_ns=2)]
+    logs = [log(0, b"NCCL WARN ncclRemoteError: remote process exited\n"), log(1)]
+    first = Problem(code="pod-failed", message="pod pod-0 failed", pod="pod-0", node="node-0")
+    evidence = seen(pods=pods, logs=logs, problems=[first])
+    assert [each.name for each in suspects(evidence)] == ["pod-1", "pod-0"]
+    assert failure_log(evidence).pod == "pod-1"

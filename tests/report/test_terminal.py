@@ -148,3 +148,26 @@ def test_summary_lines_of_a_platform_with_own_settings_name_no_other(run):
 
     assert "platform aws (told by providerID aws://)" in lines_of(replace(run(), platform=own))
     assert not any(line.startswith("platform") for line in lines_of(run()))
+
+
+def test_summary_lines_several_tests_of_an_entry_are_told_apart(check, group, item, reported, run):
+    verdict = item(group(check(412.0)))
+    items = [
+        replace(reported(verdict), node_id=f"test_mine.py::{test}[nccl-all-reduce]")
+        for test in ("test_fast", "test_steady")
+    ]
+    text = "\n".join(lines_of(run(*items)))
+
+    for test in ("test_fast", "test_steady"):
+        assert f"communication/nccl-all-reduce {test}  " in text
+
+
+def test_summary_lines_attempt_made_again_is_none_of_those_that_count(
+    check, group, item, reported, run
+):
+    whole = reported(item(group(check(412.0))))
+    lost = replace(whole.groups[0], code="inconclusive", is_retried=True)
+    text = "\n".join(lines_of(run(replace(whole, groups=(lost, *whole.groups)))))
+
+    assert "worst of" not in text
+    assert f"{whole.groups[0].title}, retried  " in text
