@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Many tests wait for a cluster of their own: two for each core.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
+
 # Genuine Kubernetes, built once into the user's cache; KUBERNETES=1.36.3 takes that version.
 BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
 
@@ -13,7 +16,7 @@ certification: $(READY)
 	$(BIN)/pytest -m certification
 
 test: $(READY)
-	$(BIN)/python -m pytest tests -n auto --dist worksteal
+	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal
 
 # the adapter against every supported version of the official client
 clients: $(READY)
