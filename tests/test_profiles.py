@@ -1,6 +1,8 @@
 """Each embedded hardware profile against the catalog: what is planned, and that limits judge it."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,8 @@ from pytest_cre.cluster.inventory import node_facts
 from pytest_cre.judge.limits import applying_limits, fabric_of
 from pytest_cre.plan.platform import choose_platform, ground_of
 from pytest_cre.plan.selection import select_nodes
+from pytest_cre.plan.site import NO_SITE
+from pytest_cre.plan.sitefile import read_site
 from pytest_cre.plan.workflow import plan_workflow
 from pytest_cre.simulator.nodeobjects import node_object, node_status
 from pytest_cre.simulator.scenario import load_scenario
@@ -49,7 +53,7 @@ class NothingElse:
 class Profile:
     """A scenario's nodes as a run sees them."""
 
-    def __init__(self, name, catalog):
+    def __init__(self, name, catalog, site=NO_SITE):
         scenario = load_scenario(name)
         nodes = [
             node_facts(
@@ -68,7 +72,7 @@ class Profile:
         self.architecture = catalog.architecture(self.selection.architecture)
         platform = choose_platform(self.selection.nodes, catalog.platforms)
         self.ground = ground_of(
-            platform, self.architecture, catalog.platforms, nodes=self.selection.nodes
+            platform, self.architecture, catalog.platforms, nodes=self.selection.nodes, site=site
         )
 
     def plan(self, entry, scale):
@@ -168,6 +172,20 @@ def test_nvlink_between_nodes_is_judged_by_its_own_limit(catalog):
         is_simulated=True,
     )
     assert limit.value == 875  # 932 GB/s, 6 % easier
+
+
+def test_site_of_the_docs_lets_pods_reach_nics_that_no_plugin_offers(catalog, tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "site.md").read_text()
+    for content, name in re.findall(r"```yaml\n(# (\S+)\n.*?)```", page, re.DOTALL):
+        (tmp_path / name).write_text(content)
+    entry, bare = catalog.entry("communication/nccl-all-reduce"), str(tmp_path / "bare.yaml")
+
+    (problem,) = Profile(bare, catalog).plan(entry, "full-scale").problems
+    told = re.search(r"The reason: `(.+?)`", page, re.DOTALL)[1].replace("\n", " ")
+    assert problem.message.startswith(told)
+    site = read_site(tmp_path / "site.yaml")
+    (group,) = Profile(bare, catalog, site).plan(entry, "full-scale").groups
+    assert group.fabrics == ("infiniband",)
 
 
 def test_node_annotation_of_every_profile_is_small(profile):

@@ -17,6 +17,7 @@ from pytest_cre.formats.duration import format_duration
 from pytest_cre.formats.yaml import YamlDocument
 
 _IS_BENCH = re.compile(r"_perf(_mpi)?$|/collective\.py$")
+_JOINED = re.compile(r"(--[A-Za-z][-\w]*|-[A-Za-z]) +(\S.*)", re.DOTALL)
 # Flags of nccl-tests that take one value; the last one given counts.
 _SINGLE_FLAGS = frozenset(f"-{letter}" for letter in "befinNwgtdorc")
 
@@ -49,6 +50,15 @@ def entry_advice(entry: CatalogEntry, document: YamlDocument) -> Iterator[str]:
             )
     for kind, workload in entry.workloads.items():
         yield from _argument_advice(kind, workload, entry, document)
+    for scale in entry.all_scales:
+        most = 1 if scale == "intra-node" else int(scale) if scale.isdigit() else None
+        if most is not None and most < entry.needs.nodes:
+            place = document.place(("needs", "nodes"))
+            nodes = "one node" if most == 1 else f"{most} nodes"
+            yield (
+                f"{place}: a group has {nodes} at scale {scale}, never the {entry.needs.nodes} that "
+                "are needed; take the scale or the need out"
+            )
     if entry.cost_s is not None and entry.cost_s > entry.timeout_s:
         words = f"cost {format_duration(entry.cost_s)} is longer than timeout"
         yield f"{document.place(('cost',))}: {words} {format_duration(entry.timeout_s)}; raise it"
@@ -105,6 +115,12 @@ def _argument_advice(
             last = max(i for i, text in enumerate(words) if text.startswith(f"{flag}="))
             yield f"{place(last)}: {flag} is given {count} times and only the last counts; keep one"
     bench = next((i for i, text in enumerate(words) if _IS_BENCH.search(text)), len(words))
+    for index, text in enumerate(words):
+        found = _JOINED.match(text)
+        if found is None or (found[1][1] != "-" and index < bench):
+            continue  # an option of a launcher may be handed on in one text
+        if not words[index - 1].startswith("--") or "=" in words[index - 1]:
+            yield f"{place(index)}: {text!r} is one argument; write {found[1]!r} and {found[2]!r} apart"
     singles = Counter(text for text in words[bench:] if text in _SINGLE_FLAGS)
     for flag, count in singles.items():
         if count > 1:

@@ -41,6 +41,7 @@ class Architecture:
     overrides: tuple[Override, ...] = ()
     limits: tuple[Limit, ...] = ()
     place: str = ""
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)  # of product labels
 
     @property
     def has_rack_nvlink(self) -> bool:

@@ -6,11 +6,12 @@ from typing import Annotated
 from pydantic import Field
 
 from pytest_cre.catalog.architecture import Architecture, Peak, Precision
-from pytest_cre.catalog.documents import Count, Document, Filled, Natural
+from pytest_cre.catalog.documents import Count, Document, Filled, LabelValue, Natural
 from pytest_cre.catalog.limit_document import LimitDocument, limit_from
 from pytest_cre.catalog.override_document import OverrideDocument, overrides_from
 from pytest_cre.formats.yaml import YamlDocument, validate
 
+ProductLabel = Annotated[LabelValue, Field(min_length=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -33,7 +34,7 @@ class ArchitectureDocument(Document):
     """A GPU architecture; its name is its file's."""
 
     description: str = ""
-    product_labels: Annotated[list[Filled], Field(min_length=1)]
+    product_labels: Annotated[list[ProductLabel], Field(min_length=1)]
     gpus_per_node: Count
     nics_per_node: Natural
     nvlink_domain_gpus: Count = 1
@@ -68,4 +69,8 @@ def architecture_from(document: YamlDocument, path: Path) -> Architecture:
             for index, each in enumerate(form.limits)
         ),
         place=document.place(),
+        places={
+            label: document.place(("productLabels", index))
+            for index, label in enumerate(form.product_labels)
+        },
     )

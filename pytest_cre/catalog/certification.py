@@ -84,6 +84,7 @@ class Certification:
     image_pull_secrets: tuple[str, ...] = ()
     queue: str | None = None  # a LocalQueue of Kueue
     nic_resource: str | None = None
+    rdma_device_access: str | None = None
     entries: tuple[CatalogEntry, ...] = ()  # that only this document knows
     notes: tuple[str, ...] = ()  # what is told, because it has no effect
 
@@ -142,6 +143,7 @@ def certification_from(document: YamlDocument, text: str, catalog: Catalog) -> C
         image_pull_secrets=tuple(sorted(reader.secrets)),
         queue=reader.only("workload_metadata"),
         nic_resource=reader.only("nic_resource_name"),
+        rdma_device_access=reader.only("rdma_device_access"),
         notes=reader.notes,
     )
 
@@ -320,10 +322,10 @@ class _Reader:
     def _collect(self, options: "_Options") -> None:
         """Note what the pods of the whole run have in common."""
         self.secrets |= {each.name for each in options.get("image_pull_secrets") or ()}
-        nic = options.get("nic_resource_name")
-        if nic is not None:
-            path = options.path("nic_resource_name")
-            self._values.setdefault("nic_resource_name", {}).setdefault(nic, path)
+        for name in ("nic_resource_name", "rdma_device_access"):
+            value = options.get(name)
+            if value is not None:
+                self._values.setdefault(name, {}).setdefault(value, options.path(name))
         for level in options.levels("workload_metadata"):
             for queue in (level.labels.get(KUEUE_LABEL),) if level is not None else ():
                 if queue is not None:

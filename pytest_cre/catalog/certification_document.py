@@ -4,20 +4,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from pytest_cre.catalog.documents import Count, Document, Filled, Name, Natural, Seconds, Text
+from pytest_cre.catalog.documents import (
+    Count,
+    Devices,
+    Document,
+    Filled,
+    Image,
+    LabelName,
+    LabelValue,
+    Name,
+    Natural,
+    ObjectName,
+    OptionalLabelName,
+    Seconds,
+    Text,
+)
 from pytest_cre.formats.yaml import Model, YamlDocument, YamlProblem, problems, validate
 
 API_VERSIONS = ("nvcre.nvidia.com/v1alpha1", "cre.nvidia.com/v1alpha1")
 ApiVersion = Literal["nvcre.nvidia.com/v1alpha1", "cre.nvidia.com/v1alpha1"]
 KUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-QUALIFIED_NAME = (
-    r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?$"
-)
-EXTENDED_RESOURCE = (
-    r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-A-Za-z0-9_.]{0,61}[a-zA-Z0-9])?$"
-)
-LABEL_VALUE = r"^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$"
-
 
 _REFUSAL = "is not supported; take it out, or run this in another way"
 
@@ -64,9 +70,9 @@ class MetadataDocument(BaseModel):
 class ExpressionDocument(Document):
     """One expression on node labels."""
 
-    key: Filled
+    key: LabelName
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: list[Text] = Field(default_factory=list)
+    values: list[LabelValue] = Field(default_factory=list)
 
     @field_validator("values")
     @classmethod
@@ -81,9 +87,9 @@ class ExpressionDocument(Document):
 class TargetDocument(Document):
     """Which nodes; all that is given must hold."""
 
-    node_selector: dict[Filled, Text] = Field(default_factory=dict)
+    node_selector: dict[LabelName, LabelValue] = Field(default_factory=dict)
     match_expressions: list[ExpressionDocument] = Field(default_factory=list)
-    node_names: list[Filled] = Field(default_factory=list)
+    node_names: list[ObjectName] = Field(default_factory=list)
     taint_selectors: Unsupported = None
 
     def selector(self) -> str:
@@ -107,8 +113,8 @@ class GangSchedulerDocument(Document):
     """A scheduler that places all pods of a workload or none."""
 
     scheduler_name: Filled
-    queue: Annotated[str, Field(pattern=f"^$|{LABEL_VALUE}", max_length=63)] = ""
-    queue_label_key: Annotated[str, Field(pattern=f"^$|{QUALIFIED_NAME}", max_length=317)] = ""
+    queue: LabelValue = ""
+    queue_label_key: OptionalLabelName = ""
 
     @field_validator("queue_label_key")
     @classmethod
@@ -128,13 +134,13 @@ class GangSchedulerDocument(Document):
 class SecretDocument(Document):
     """A reference to a Secret."""
 
-    name: Filled
+    name: ObjectName
 
 
 class WorkloadMetadataDocument(Document):
     """Labels of the workload object; a Kueue queue is what they are for."""
 
-    labels: dict[Filled, Text] = Field(default_factory=dict)
+    labels: dict[LabelName, LabelValue] = Field(default_factory=dict)
 
     @field_validator("labels")
     @classmethod
@@ -154,9 +160,9 @@ class CategoryOptionsDocument(Document):
 
     nodes_per_job: Count | None = None
     gpus_per_node: Count | None = None
-    nic_resource_name: Annotated[str, Field(pattern=EXTENDED_RESOURCE)] | None = None
+    nic_resource_name: Devices | None = None
     enable_mnnvl: Annotated[bool | None, Field(alias="enableMNNVL")] = None
-    image: Filled | None = None
+    image: Image | None = None
     image_pull_secrets: list[SecretDocument] = Field(default_factory=list)
     test_scale: CategoryScale | None = None
     min_group_size: Count | None = None
@@ -178,7 +184,7 @@ class CategoryOptionsDocument(Document):
     workload_metadata: WorkloadMetadataDocument | None = None
     mlnx_per_node: Unsupported = None
     placement: Unsupported = None
-    rdma_device_access: Annotated[Unsupported, Field(alias="rdmaDeviceAccess")] = None
+    rdma_device_access: Literal["devicePlugin", "hostPath"] | None = None
     resources: Unsupported = None
     save_retain_interval: Unsupported = None
     save_top_k: Annotated[Unsupported, Field(alias="saveTopK")] = None

@@ -101,6 +101,13 @@ def entry_from(document: YamlDocument, path: Path) -> CatalogEntry:
         ),
         extends=form.extends,
         place=document.place(),
+        places={
+            form.log_profile: document.place(("logProfile",)),
+            **{
+                name: document.place(("architectures", index))
+                for index, name in enumerate(form.architectures)
+            },
+        },
     )
 
 

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from pytest_cre.catalog.loader import Catalog
 
 
+_PLACES = ("place", "places")
+
+
 def catalog_sha256(catalog: "Catalog") -> str:
     """Return the SHA-256 of everything in the catalog but the places it stands in."""
     text = json.dumps(_plain(catalog), sort_keys=True, separators=(",", ":"))
@@ -17,7 +20,7 @@ def catalog_sha256(catalog: "Catalog") -> str:
 
 def _plain(value: object) -> object:
     if is_dataclass(value):
-        names = (each.name for each in fields(value) if each.name != "place")
+        names = (each.name for each in fields(value) if each.name not in _PLACES)
         return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         # The order of workload kinds is a preference, so it counts.

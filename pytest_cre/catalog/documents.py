@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from pytest_cre.catalog.entry import SCALES
 from pytest_cre.catalog.logprofile import TimeUnit
+from pytest_cre.formats import objectnames
 from pytest_cre.formats.duration import parse_duration
 from pytest_cre.formats.quantity import parse_message_bytes
 from pytest_cre.formats.scalars import written_text
@@ -21,6 +22,7 @@ COLLECTIVES = (
 NAME_WORDS = "must be a name of a-z, 0-9 and inner '-'"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NODES = re.compile(r"[1-9][0-9]{0,5}")
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
 
 
 def _read_by(check: Callable[[Any], Any], written: Any = str) -> BeforeValidator:
@@ -32,9 +34,34 @@ def _read_by(check: Callable[[Any], Any], written: Any = str) -> BeforeValidator
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("must be a text or a number")
+    if isinstance(value, bool):
+        raise ValueError(f'must be a text or a number; write "{str(value).lower()}" for the text')
+    if not isinstance(value, str | int | float):
+        got = ", got nothing" if value is None else ""
+        raise ValueError(f"must be a text or a number{got}")
     return written_text(value)
+
+
+def _plain(check: Callable[[str], str]) -> BeforeValidator:
+    """Take texts through a check of names."""
+
+    def taken(value: object) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"must be a text, got {str(value)[:40]}")
+        return check(value)
+
+    return _read_by(taken)
+
+
+def _filled_in(check: Callable[[str], str]) -> BeforeValidator:
+    """Take texts through a check of names; what `${name}` stands for is told by a run alone."""
+
+    def taken(value: object) -> str:
+        text = _text(value)
+        check(_REFERENCE.sub("x", text))
+        return text
+
+    return _read_by(taken, str | float)
 
 
 def _name(value: object) -> str:
@@ -75,6 +102,15 @@ Name = Annotated[str, _read_by(_name)]
 EnvName = Annotated[str, _read_by(_env_name)]
 Scale = Annotated[str, _read_by(_scale, str | int)]
 Filled = Annotated[str, Field(min_length=1)]
+LabelName = Annotated[str, _plain(objectnames.label_name)]
+OptionalLabelName = Annotated[str, _plain(lambda text: text and objectnames.label_name(text))]
+LabelValue = Annotated[str, _filled_in(objectnames.label_value)]
+ObjectName = Annotated[str, _plain(objectnames.object_name)]
+ResourceName = Annotated[str, _plain(objectnames.resource_name)]
+Devices = Annotated[str, _plain(objectnames.extended_resource)]
+Image = Annotated[str, _plain(objectnames.image_name)]
+ImageStart = Annotated[str, _plain(objectnames.image_start)]
+FilledImage = Annotated[str, _filled_in(objectnames.image_name)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Natural = Annotated[int, Field(ge=0, le=1_000_000)]
 
@@ -83,6 +119,11 @@ class Document(BaseModel):
     """Base of every form: camelCase keys, nothing unknown, no guessing of types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
+
+
+def keys_of(form: type[Document]) -> set[str]:
+    """Return the keys that a document of this form may have."""
+    return {field.alias or name for name, field in form.model_fields.items()}
 
 
 class PatternDocument(Document):

@@ -120,6 +120,7 @@ class CatalogEntry:
     limits: tuple[Limit, ...] = ()  # of this entry on any architecture
     extends: str | None = None  # the entry that this one was made from
     place: str = ""  # file:line:column
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)  # of names that it takes
 
     @property
     def all_scales(self) -> tuple[str, ...]:

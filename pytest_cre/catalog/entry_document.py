@@ -9,6 +9,7 @@ from pytest_cre.catalog.documents import (
     Document,
     EnvName,
     Filled,
+    Image,
     Name,
     Scale,
     Seconds,
@@ -97,7 +98,7 @@ class EntryDocument(Document):
     description: Filled
     measures: Measures
     test: Filled | None = None
-    image: Filled
+    image: Image
     gpus_per_node: Count | None = None
     scales: list[Scale] = Field(default_factory=lambda: ["full-scale"], min_length=1)
     scales_on_request: list[Scale] = Field(default_factory=list)

@@ -13,9 +13,11 @@ from pytest_cre.catalog.limit import (
     Limit,
     Metric,
 )
+from pytest_cre.catalog.limit_document import UNKNOWN_DATE
 from pytest_cre.catalog.loader import Catalog
 from pytest_cre.catalog.wire import busbw_bound
 from pytest_cre.formats.choices import choices_words
+from pytest_cre.formats.quantity import format_bytes, parse_message_bytes
 
 MEASURED: Mapping[Measures, tuple[Metric, ...]] = {
     "bandwidth": BANDWIDTH_METRICS,
@@ -23,7 +25,9 @@ MEASURED: Mapping[Measures, tuple[Metric, ...]] = {
     "gemm": GEMM_METRICS,
     "diagnostics": DIAGNOSTIC_METRICS,
 }
-_UNKNOWN_DATE = "unknown, read "
+
+
+_SWEEP = ("minBytes", "maxBytes", "stepFactor")
 
 
 def limit_advice(
@@ -48,7 +52,7 @@ def limit_advice(
         if limit.scale == "intra-node" and (limit.min_nodes or 1) > 1:
             words = f"minNodes {limit.min_nodes} never applies; take it out"
             yield f"{limit.place}: at scale intra-node a group has one node, so {words}"
-        day = limit.date.removeprefix(_UNKNOWN_DATE)
+        day = limit.date.removeprefix(UNKNOWN_DATE)
         if today is not None and day > today.isoformat()[: len(day)]:
             yield f"{limit.place}: date {limit.date} is in the future; give the day of the source"
     yield from _between(limits)
@@ -83,10 +87,37 @@ def _entry_advice(limit: Limit, entries: Sequence[CatalogEntry], catalog: Catalo
         names = ", ".join(entry.name for entry in entries)
         words = f"choices: {', '.join(sorted(metrics))}"
         yield f"{limit.place}: {names} does not measure {limit.metric}; {words}"
+    elif limit.size_bytes is not None and not any(
+        _has_row(limit.size_bytes, each) for each in entries
+    ):
+        yield (
+            f"{limit.place}: no table has a row of {format_bytes(limit.size_bytes)}, by the default "
+            f"options of {', '.join(entry.name for entry in entries)}; choose a size that is measured"
+        )
     elif limit.collective is not None and limit.collective not in {each.test for each in entries}:
         tests = sorted({each.test for each in entries if each.test})
         words = choices_words(limit.collective, tests)
         yield f"{limit.place}: no such entry runs {limit.collective!r}{words}"
+
+
+def _has_row(size: int, entry: CatalogEntry) -> bool:
+    """Return whether the entry measures messages of this size, as far as its options tell."""
+    if any({*override.options} & {*_SWEEP} for override in entry.overrides):
+        return True
+    try:
+        least, most, factor = (
+            parse_message_bytes(entry.options[name].default) if name in entry.options else None
+            for name in _SWEEP
+        )
+    except ValueError:
+        return True  # options of another meaning
+    if (most is not None and size > most) or (least is not None and size < least):
+        return False
+    if least is None or factor is None or factor < 2:
+        return True
+    while least < size:
+        least *= factor
+    return least == size
 
 
 def _between(limits: Sequence[Limit]) -> Iterator[str]:

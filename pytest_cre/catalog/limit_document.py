@@ -1,6 +1,7 @@
 """The form of a limit: the same in an architecture's YAML and in a scenario's JSON."""
 
 import re
+from datetime import date as calendar
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -24,6 +25,7 @@ LEDGER_CATEGORIES = (
     *("init", "load", "warmup", "straggler", "eval", "other"),
 )
 _DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2}){0,2}|unknown, read [0-9]{4}-[0-9]{2}")
+UNKNOWN_DATE = "unknown, read "
 _FREE_DATES = ("simulated", "given")
 
 
@@ -86,7 +88,7 @@ class LimitDocument(Document):
     @field_validator("date")
     @classmethod
     def _date_or_unknown(cls, date: str, info: ValidationInfo) -> str:
-        if info.data.get("tier") not in _FREE_DATES and not _DATE.fullmatch(date):
+        if info.data.get("tier") not in _FREE_DATES and not _is_day(date):
             raise ValueError(
                 f"must be YYYY-MM-DD, YYYY-MM, YYYY or 'unknown, read YYYY-MM', got {date[:40]!r}"
             )
@@ -109,6 +111,18 @@ class SimulatedLimitsDocument(Document):
     """The limits that a scenario hands over."""
 
     limits: list[LimitDocument]
+
+
+def _is_day(date: str) -> bool:
+    """Return whether a date is written as asked for, and is one of the calendar."""
+    if not _DATE.fullmatch(date):
+        return False
+    digits = date.removeprefix(UNKNOWN_DATE)
+    try:
+        calendar.fromisoformat(digits + "0001-01-01"[len(digits) :])
+    except ValueError:
+        return False
+    return True
 
 
 def limit_from(form: LimitDocument, *, place: str, architecture: str | None = None) -> Limit:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_cre.catalog.advice import entry_advice, override_text_advice
+from pytest_cre.catalog.documents import keys_of
+from pytest_cre.catalog.entry_document import EntryDocument
 from pytest_cre.catalog.files import (
     ARCHITECTURE_FORM,
     ARCHITECTURES,
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from pytest_cre.catalog.logprofile import LogProfile
     from pytest_cre.catalog.platform import Platform
 
+    CheckPods = Callable[[Iterable[CatalogEntry | Platform | Architecture], Catalog], Iterator[str]]
+
 SITES, SCENARIOS = "sites", "scenarios"
 _IS_PROFILE = re.compile(r"^kind:\s*LogProfile\b", re.MULTILINE)
 _IS_ARCHITECTURE = re.compile(r"^productLabels:", re.MULTILINE)
@@ -64,7 +68,7 @@ _IS_SCENARIO = re.compile(
 )
 _IS_PLATFORM = re.compile(r"^(hardware|detect):", re.MULTILINE)
 _IS_SITE = re.compile(
-    r"^(images|imagePullSecrets|serviceAccountName|priorityClassName|queue|proxy):", re.MULTILINE
+    rf"^({'|'.join(sorted(keys_of(SiteDocument) - keys_of(EntryDocument)))}):", re.MULTILINE
 )
 _PLACE = re.compile(r"(.*?):(\d+):(\d+): ")
 
@@ -82,6 +86,7 @@ def lint_files(
     *,
     today: date | None = None,
     check_scenario: Callable[[Path], Iterator[str]] | None = None,
+    check_pods: "CheckPods | None" = None,
 ) -> Linted:
     """Return how many files there are and a line per finding, by file and place.
 
@@ -89,15 +94,20 @@ def lint_files(
     `limits` is a profile, as is one that says so; site files and scenarios are told by their keys;
     any other is an entry. Names that the files take from the shipped catalog are found there. Of a
     file that cannot be read nothing is looked at beside others. `today` None: dates are not looked
-    at. `check_scenario` yields what is wrong with a scenario. Raises `UsageProblem` for a path that
-    holds no YAML file.
+    at. `check_scenario` yields what is wrong with a scenario, `check_pods` which overrides no pod can
+    take. Raises `UsageProblem` for a path that holds no YAML file.
     """
     files = _yaml_files(paths)
+    misplaced = [path for folder in paths if folder.is_dir() for path in _misplaced(folder)]
     entries = (path for path in files if path.suffix == ".yaml" and _kind_of(path) == ENTRIES)
-    lint = _Lint(entries, today, check_scenario)
+    lint = _Lint(entries, today, check_scenario, check_pods)
     for path in files:
         lint.add(path)
     lint.add_between()
+    lint.lines += (
+        f"{shown(path)}:1:1: is not read; a catalog holds <domain>/<variant>.yaml, move it there"
+        for path in misplaced
+    )
     lines = tuple(sorted(set(lint.lines), key=_order))
     return Linted(len(files), lines, tuple(lint.unread_files))
 
@@ -110,9 +120,11 @@ class _Lint:
         entries: Iterable[Path],
         today: date | None,
         check_scenario: Callable[[Path], Iterator[str]] | None,
+        check_pods: "CheckPods | None",
     ) -> None:
         self.today = today
         self.check_scenario = check_scenario
+        self.check_pods = check_pods
         self.lines: list[str] = []
         self.entry_files = entry_files((*suite_files([shipped_suites()]), *entries))
         self.unread: set[str] = set()  # kinds of files of which one could not be read
@@ -207,6 +219,9 @@ class _Lint:
             self.lines += entry_override_advice(entry, catalog, self.unread)
         for platform in self.platforms:
             self.lines += platform_advice(platform, catalog, self.unread)
+        if self.check_pods is not None:
+            for owners in (self.entries, self.architectures, self.platforms):
+                self.lines += self.check_pods(owners, catalog)
 
     def _look_at_file(self, file: "LimitsFile", catalog: Catalog) -> None:
         owner = catalog.architectures.get(file.architecture)
@@ -248,6 +263,16 @@ def _yaml_files(paths: Sequence[Path]) -> list[Path]:
             raise UsageProblem(f"{shown(path)}: no YAML file here; name a file or a folder")
         files |= {each.resolve(): each for each in below}
     return [files[each] for each in sorted(files)]
+
+
+def _misplaced(folder: Path) -> list[Path]:
+    """Return files of entries that lie deeper or higher than the others, where none is read."""
+    found: dict[bool, list[Path]] = {True: [], False: []}
+    for path in sorted(folder.rglob("*.yaml")):
+        parts = path.relative_to(folder).parts
+        if not any(part.startswith((".", "_")) for part in parts) and _kind_of(path) == ENTRIES:
+            found[len(parts) == 2].append(path)
+    return found[False] if found[True] else []
 
 
 def _kind_of(path: Path) -> str:

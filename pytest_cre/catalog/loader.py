@@ -166,31 +166,34 @@ def catalog_problems(catalog: Catalog, *, unread: Collection[str] = ()) -> Itera
     """
     has_all_architectures = ARCHITECTURES not in unread
     for entry in catalog.entries.values():
+        place = entry.places.get(entry.log_profile, entry.place)
         profile = catalog.log_profiles.get(entry.log_profile)
         if profile is None:
             words = choices_words(entry.log_profile, catalog.log_profiles)
             if LOGS not in unread:
-                yield f"{entry.place}: logProfile {entry.log_profile!r} is unknown{words}"
+                yield f"{place}: logProfile {entry.log_profile!r} is unknown{words}"
         elif profile.reads != entry.measures:
             yield (
-                f"{entry.place}: logProfile {entry.log_profile!r} reads {profile.reads}, "
+                f"{place}: logProfile {entry.log_profile!r} reads {profile.reads}, "
                 f"the entry measures {entry.measures}"
             )
         for name in entry.architectures:
             if has_all_architectures and name not in catalog.architectures:
                 words = choices_words(name, catalog.architectures)
-                yield f"{entry.place}: architecture {name!r} is unknown{words}"
+                yield f"{entry.places.get(name, entry.place)}: architecture {name!r} is unknown{words}"
     for platform in catalog.platforms.values():
         for name in platform.hardware:
             if has_all_architectures and name not in catalog.architectures:
                 words = choices_words(name, catalog.architectures)
-                yield f"{platform.place}: architecture {name!r} is unknown{words}"
+                yield f"{platform.places.get(name, platform.place)}: architecture {name!r} is unknown{words}"
     owners: dict[str, Architecture] = {}
     for architecture in catalog.architectures.values():
         for label in architecture.product_labels:
             first = owners.setdefault(label, architecture)
             if first is not architecture:
-                yield f"{architecture.place}: product label {label!r} stands also in {first.place}"
+                place = architecture.places.get(label, architecture.place)
+                other = first.places.get(label, first.place)
+                yield f"{place}: product label {label!r} stands also in {other}"
 
 
 def double_words(second: Named, first: Named) -> str:

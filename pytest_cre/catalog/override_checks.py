@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_cre.catalog.options import PLAN_NAMES, references
 from pytest_cre.catalog.override import AUTO, Override
 from pytest_cre.formats.choices import choices_words
-from pytest_cre.formats.quantity import parse_quantity
+from pytest_cre.formats.objectnames import EXTENDED_RESOURCE
+from pytest_cre.formats.quantity import parse_amount
 from pytest_cre.formats.yaml import Path as YamlPath
 from pytest_cre.formats.yaml import YamlDocument
 
@@ -116,16 +117,16 @@ def _resource_problems(override: Override, document: YamlDocument, path: YamlPat
         if amount is None or "${" in amount:
             continue
         try:
-            count = parse_quantity(amount)
+            count = parse_amount(name, amount)
         except ValueError as problem:
             yield f"{place}: resource {name} {problem}"
             continue
-        if count <= 0 and name != GPU_RESOURCE:
+        if count == 0 and name != GPU_RESOURCE:
             yield f"{place}: a request of {amount} {name} asks for nothing; take it out"
-    if override.nic_resource is not None and "/" not in override.nic_resource:
+    nic = override.nic_resource
+    if nic is not None and nic != AUTO and EXTENDED_RESOURCE.fullmatch(nic) is None:
         place = document.place((*path, "nicResource"))
-        if override.nic_resource != AUTO:
-            yield f"{place}: nicResource must be a name such as rdma/ib, or auto"
+        yield f"{place}: nicResource must be a name such as rdma/ib, or auto"
 
 
 def _list_problems(override: Override, document: YamlDocument, path: YamlPath) -> Iterator[str]:

@@ -2,15 +2,37 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from pytest_cre.catalog.documents import Count, Document, EnvName, Filled, Name, Scale, Text
+from pytest_cre.catalog.documents import (
+    Count,
+    Document,
+    EnvName,
+    Filled,
+    FilledImage,
+    LabelName,
+    LabelValue,
+    Name,
+    OptionalLabelName,
+    ResourceName,
+    Scale,
+    Text,
+)
 from pytest_cre.catalog.entry import Measures
 from pytest_cre.catalog.override import Condition, Override, When
 from pytest_cre.formats.yaml import YamlDocument
 
 Kind = Literal["indexedJob", "jobSet", "mpiJob", "trainJob"]
 Listed = Annotated[list[Text], Field(min_length=1)]
+_OURS = ("cre.pytest.org/", "app.kubernetes.io/managed-by")
+
+
+def none_of_ours(labels: dict[str, str]) -> dict[str, str]:
+    """Take labels that are for others to give; raises `ValueError` for one of ours."""
+    for name in labels:
+        if name.startswith(_OURS):
+            raise ValueError(f"holds {name!r}, which every object carries already")
+    return labels
 
 
 class ConditionDocument(Document):
@@ -71,9 +93,9 @@ class WhenDocument(Document):
 class TolerationDocument(Document):
     """A toleration as pods have it."""
 
-    key: str = ""
+    key: OptionalLabelName = ""
     operator: Literal["Equal", "Exists"] = "Equal"
-    value: Text = ""
+    value: LabelValue = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
 
     @model_validator(mode="after")
@@ -99,22 +121,27 @@ class OverrideDocument(Document):
 
     name: Name
     when: WhenDocument = WhenDocument()
-    image: Filled | None = None
+    image: FilledImage | None = None
     env: dict[EnvName, Text | None] = Field(default_factory=dict)
     words: dict[str, Text] = Field(default_factory=dict)
     options: dict[str, Text] = Field(default_factory=dict)
     nic_resource: Filled | None = None
     nic_network: Filled | None = None
     claims: dict[Name, Text] = Field(default_factory=dict)
-    resources: dict[str, Text | None] = Field(default_factory=dict)
+    resources: dict[ResourceName, Text | None] = Field(default_factory=dict)
     tolerations: list[TolerationDocument] = Field(default_factory=list)
-    annotations: dict[str, Text] = Field(default_factory=dict)
-    labels: dict[str, Text] = Field(default_factory=dict)
+    annotations: dict[LabelName, Text] = Field(default_factory=dict)
+    labels: dict[LabelName, LabelValue] = Field(default_factory=dict)
     container: dict[str, Any] = Field(default_factory=dict)
     pod: dict[str, Any] = Field(default_factory=dict)
     patch: list[OperationDocument] = Field(default_factory=list)
     objects: list[dict[str, Any]] = Field(default_factory=list)
     note: str = ""
+
+    @field_validator("labels")
+    @classmethod
+    def _of_others(cls, labels: dict[str, str]) -> dict[str, str]:
+        return none_of_ours(labels)
 
     @model_validator(mode="after")
     def _does_something(self) -> "OverrideDocument":

@@ -98,6 +98,7 @@ class Platform:
     overrides: tuple[Override, ...] = ()
     warning: str = ""  # shown whenever the platform was recognised and not named
     place: str = ""
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)  # of hardware
 
     def on(self, architecture: str | None) -> PlatformHardware:
         """Return what an architecture is here."""

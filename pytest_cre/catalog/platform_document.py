@@ -5,7 +5,16 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from pytest_cre.catalog.documents import Count, Document, Filled, Name, Natural
+from pytest_cre.catalog.documents import (
+    Count,
+    Devices,
+    Document,
+    Filled,
+    LabelName,
+    LabelValue,
+    Name,
+    Natural,
+)
 from pytest_cre.catalog.limit import Fabric
 from pytest_cre.catalog.override_document import OverrideDocument, overrides_from
 from pytest_cre.catalog.platform import DetectRule, Platform, PlatformHardware
@@ -17,9 +26,9 @@ class DetectDocument(Document):
 
     provider_id: Filled | None = None
     no_provider_id: bool = False
-    labels: dict[str, str | None] = Field(default_factory=dict)
-    label_parts: dict[str, Filled] = Field(default_factory=dict)
-    resource: Filled | None = None
+    labels: dict[LabelName, LabelValue | None] = Field(default_factory=dict)
+    label_parts: dict[LabelName, Filled] = Field(default_factory=dict)
+    resource: Devices | None = None
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> "DetectDocument":
@@ -36,7 +45,7 @@ class PlatformHardwareDocument(Document):
     gpus_per_node: Count | None = None
     nics_per_node: Natural | None = None
     fabric: Fabric | None = None
-    rack_label: Filled | None = None
+    rack_label: LabelName | None = None
 
 
 class PlatformDocument(Document):
@@ -77,4 +86,5 @@ def platform_from(document: YamlDocument, path: Path) -> Platform:
         overrides=overrides_from(form.overrides, document),
         warning=form.warning,
         place=document.place(),
+        places={name: document.place(("hardware", name), of_key=True) for name in form.hardware},
     )

@@ -1,13 +1,28 @@
 """The form of a site file."""
 
-from typing import Annotated
+from typing import Literal
 
 from pydantic import Field, field_validator
 
-from pytest_cre.catalog.documents import Document, EnvName, Filled, Text
-from pytest_cre.catalog.override_document import TolerationDocument, toleration_from
+from pytest_cre.catalog.documents import (
+    Devices,
+    Document,
+    EnvName,
+    Filled,
+    ImageStart,
+    LabelName,
+    LabelValue,
+    ObjectName,
+    Text,
+)
+from pytest_cre.catalog.limit import Fabric
+from pytest_cre.catalog.override_document import (
+    TolerationDocument,
+    none_of_ours,
+    toleration_from,
+)
 
-_OURS = ("cre.pytest.org/", "app.kubernetes.io/managed-by")
+RdmaAccess = Literal["devicePlugin", "hostPath"]  # as upstream has it
 
 
 class ProxyDocument(Document):
@@ -27,26 +42,26 @@ class ProxyDocument(Document):
 class SiteDocument(Document):
     """What a site asks of every pod."""
 
-    images: dict[Filled, Filled] = Field(default_factory=dict)
-    image_pull_secrets: list[Filled] = Field(default_factory=list)
+    images: dict[ImageStart, ImageStart] = Field(default_factory=dict)
+    image_pull_secrets: list[ObjectName] = Field(default_factory=list)
     tolerations: list[TolerationDocument] = Field(default_factory=list)
-    service_account_name: Filled | None = None
-    priority_class_name: Filled | None = None
+    service_account_name: ObjectName | None = None
+    priority_class_name: ObjectName | None = None
     scheduler_name: Filled | None = None
-    queue: Filled | None = None
-    labels: dict[Filled, Text] = Field(default_factory=dict)
-    annotations: dict[Filled, Text] = Field(default_factory=dict)
+    queue: ObjectName | None = None
+    labels: dict[LabelName, LabelValue] = Field(default_factory=dict)
+    annotations: dict[LabelName, Text] = Field(default_factory=dict)
     proxy: ProxyDocument = ProxyDocument()
     env: dict[EnvName, Text] = Field(default_factory=dict)
-    nic_resource: Annotated[str | None, Field(pattern="^[^/]+/[^/]+$")] = None
+    nic_resource: Devices | None = None
+    rdma_device_access: RdmaAccess | None = None
+    host_network: bool = False
+    fabric: Fabric | None = None
 
     @field_validator("labels")
     @classmethod
     def _none_of_ours(cls, labels: dict[str, str]) -> dict[str, str]:
-        for name in labels:
-            if name.startswith(_OURS):
-                raise ValueError(f"holds {name!r}, which every object carries already")
-        return labels
+        return none_of_ours(labels)
 
     @field_validator("images")
     @classmethod

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pytest_cre.catalog.certification_document import (
-    EXTENDED_RESOURCE,
     ApiVersion,
     GangSchedulerDocument,
     MetadataDocument,
@@ -17,14 +16,18 @@ from pytest_cre.catalog.certification_document import (
 )
 from pytest_cre.catalog.documents import (
     Count,
+    Devices,
     Document,
     EnvName,
     Filled,
+    Image,
     Name,
     Natural,
+    ResourceName,
     Seconds,
     Text,
 )
+from pytest_cre.formats.quantity import parse_amount
 
 # File names of a ConfigMap.
 FileName = Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)]
@@ -99,8 +102,8 @@ class VariableDocument(Document):
 class ResourcesDocument(Document):
     """Resources of the container, besides its GPUs."""
 
-    limits: dict[Filled, Text] = Field(default_factory=dict)
-    requests: dict[Filled, Text] = Field(default_factory=dict)
+    limits: dict[ResourceName, Text] = Field(default_factory=dict)
+    requests: dict[ResourceName, Text] = Field(default_factory=dict)
     claims: Unsupported = None
 
     @field_validator("limits", "requests")
@@ -108,6 +111,11 @@ class ResourcesDocument(Document):
     def _without_gpus(cls, given: dict[str, str]) -> dict[str, str]:
         if "nvidia.com/gpu" in given:
             raise ValueError("holds nvidia.com/gpu, which gpusPerNode sets")
+        for name, amount in given.items():
+            try:
+                parse_amount(name, amount)
+            except ValueError as problem:
+                raise ValueError(f"holds {name}, which {problem}") from None
         return given
 
 
@@ -132,12 +140,12 @@ class WorkloadRunSpec(Document):
     """One workload, and on which nodes."""
 
     target: TargetDocument = TargetDocument()
-    image: Filled
+    image: Image
     framework: FrameworkDocument
     num_nodes: Count
     config: ConfigDocument | None = None
     gpus_per_node: Count | None = None
-    nic_resource_name: Annotated[str, Field(pattern=EXTENDED_RESOURCE)] | None = None
+    nic_resource_name: Devices | None = None
     image_pull_secrets: list[SecretDocument] = Field(default_factory=list)
     env: list[VariableDocument] = Field(default_factory=list)
     volumes: list[dict[str, Any]] = Field(default_factory=list)

@@ -23,10 +23,14 @@ def run(args: argparse.Namespace) -> int:
     """Print a line per finding; return 1 when there is one."""
     from pytest_cre.catalog.lint import lint_files
     from pytest_cre.catalog.loader import shipped_profiles, shipped_suites
+    from pytest_cre.cli.podlint import pod_problems
 
     paths = [Path(text) for text in args.paths] or [shipped_suites(), shipped_profiles()]
     count, lines, unread = lint_files(
-        paths, today=datetime.now(UTC).date(), check_scenario=_scenario_problems
+        paths,
+        today=datetime.now(UTC).date(),
+        check_scenario=_scenario_problems,
+        check_pods=pod_problems,
     )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     words = f"{len(lines)} to mend" if lines else "nothing to mend"

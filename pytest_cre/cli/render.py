@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +41,11 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument("--site", type=Path, metavar="FILE")
     parser.add_argument("--catalog", action="append", default=[], type=Path, metavar="PATH")
     parser.add_argument("--profiles", action="append", default=[], type=Path, metavar="PATH")
+    parser.add_argument(
+        "--unowned",
+        action="store_true",
+        help="leave the owner out: kubectl apply creates these to stay, any other the cluster deletes at once",
+    )
     parser.add_argument("--format", choices=("yaml", "json"), default="yaml")
 
 
@@ -72,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     for line in _notes(plan, ground):
         sys.stderr.write(f"{line}\n")
     manifests = [manifest for group in plan.groups for manifest in group.manifests]
+    if args.unowned:
+        manifests = [_unowned(manifest) for manifest in manifests]
     sys.stdout.write(_json(manifests) if args.format == "json" else _yaml(manifests))
     return 0
 
@@ -90,6 +97,12 @@ def _selected(
         architecture=architecture,
         tolerations=selection_tolerations(nodes, catalog.platforms, platform),
     ).nodes
+
+
+def _unowned(manifest: "Mapping[str, object]") -> "Mapping[str, object]":
+    metadata = cast("Mapping[str, object]", manifest["metadata"])
+    kept = {key: value for key, value in metadata.items() if key != "ownerReferences"}
+    return {**manifest, "metadata": kept}
 
 
 def _notes(plan: "WorkflowPlan", ground: "Ground") -> list[str]:

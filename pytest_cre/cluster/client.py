@@ -39,6 +39,8 @@ __all__ = ["ApiProblem", "Client", "Conflict", "Listing", "connect"]
 RUN_LABEL = "cre.pytest.org/run"
 PREFLIGHT_BUDGET_S = 3.0
 PAGE_SIZE = 500
+# Otherwise fields that the API server does not know are dropped, and pods lack what was asked for.
+_STRICT = {"fieldValidation": "Strict"}
 _WORKLOADS: "Mapping[WorkloadKind, ResourceKind]" = {
     "indexedJob": JOB,
     "jobSet": JOB_SET,
@@ -254,13 +256,13 @@ class Client:
     def create_or_adopt(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Create an object, or take the one that a request whose answer was lost has created.
 
-        Names are deterministic, so an object of this name with our run label is ours. Raises
-        `Conflict` when the name belongs to somebody else, or its object is being deleted.
+        Names are deterministic, so an object of this name with our run label is ours. A field that
+        the API server does not know is refused, not dropped. Raises `Conflict` when the name belongs to somebody else, or its object is being deleted.
         """
         kind, metadata = kind_of(manifest), metadata_of(manifest)
         name, namespace = str(metadata["name"]), str(metadata.get("namespace") or self.namespace)
         request = self._request("create", "POST", kind, None, namespace, body=manifest)
-        request = replace(request, words=f"create {kind.plural} {namespace}/{name}")
+        request = replace(request, words=f"create {kind.plural} {namespace}/{name}", query=_STRICT)
 
         def attempt() -> dict[str, Any]:
             try:

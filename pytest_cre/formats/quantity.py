@@ -31,6 +31,18 @@ def parse_quantity(text: str | float) -> Decimal:
         return Decimal(number).scaleb(power)
 
 
+def parse_amount(resource: str, amount: str) -> Decimal:
+    """Return how much of a resource a container asks for; raises `ValueError`.
+
+    Devices, whose names hold a slash, are asked for whole.
+    """
+    count = parse_quantity(amount)
+    if count < 0 or ("/" in resource and count % 1):
+        words = "a whole number" if "/" in resource else "nothing below 0"
+        raise ValueError(f"must be {words}, got {amount[:_LONGEST]!r}")
+    return count
+
+
 def parse_message_bytes(text: str | int) -> int:
     """Return the bytes of a message size as nccl-tests reads it: K, M, G, T are powers of 1024."""
     found = _MESSAGE.fullmatch(str(text))

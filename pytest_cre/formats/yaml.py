@@ -25,6 +25,18 @@ MAX_REPEATED = 10_000  # values that aliases repeat; an alias bomb asks for bill
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN, _QUOTED = "plain", "quoted"
 _CORE = "tag:yaml.org,2002:"
+# What the parser says, in parts, and what usually is behind it.
+_REMEDIES = {
+    "tab": "; indent with blanks, never with tabs",
+    "mapping values": "; mend the indentation, or put a text that holds ': ' in quotes",
+    "comment or line break": "; put a text that begins with '>' or '|' in quotes",
+    "expected ','": "; close the bracket, or put a text that holds '{', '[' or ',' in quotes",
+    "undefined alias": "; put a text that begins with '*' in quotes",
+    "alphabetic or numeric": "; put a text that begins with '&' or '*' in quotes",
+    "expected key": "; mend the indentation, or the quotes of the line before",
+    "expected '-'": "; begin every item of the list with '-' in one column",
+    "unknown escape": "; in double quotes write '\\\\' for '\\', or use single ones",
+}
 _CORE_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
 
 
@@ -87,12 +99,27 @@ def parse_yaml_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
         mark = problem.problem_mark or problem.context_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
         words = " ".join(filter(None, (problem.problem, problem.context)))
-        raise YamlProblem(f"{source}:{place}: malformed YAML: {words}") from None
+        remedy = _remedy(problem, text)
+        raise YamlProblem(f"{source}:{place}: malformed YAML: {words}{remedy}") from None
     except (yaml.YAMLError, RecursionError) as problem:
         words = " ".join(str(problem).split())
         raise YamlProblem(f"{source}:1:1: malformed YAML: {words}") from None
     documents = (_Builder(source).document(root) for root in roots)
     return tuple(each for each in documents if each.data is not None)
+
+
+def _remedy(problem: yaml.MarkedYAMLError, text: str) -> str:
+    """Return what to do about a document that cannot be read, where the parser's words tell it."""
+    words, mark = problem.problem or "", problem.problem_mark
+    if "start any token" in words and mark is not None:
+        line = text.split("\n")[mark.line : mark.line + 1]
+        character = "".join(line)[mark.column : mark.column + 1]
+        return (
+            _REMEDIES["tab"] if character == "\t" else f"; put a text with {character!r} in quotes"
+        )
+    if "end of stream" in words and problem.context_mark is not None:
+        return f"; close the quote of line {problem.context_mark.line + 1}"
+    return next((remedy for part, remedy in _REMEDIES.items() if part in words), "")
 
 
 def validate(document: YamlDocument, model: type[Model]) -> Model:

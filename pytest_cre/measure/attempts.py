@@ -22,8 +22,9 @@ _EVALUATING = frozenset(("eval_start", "eval_end"))
 def history_of(events: Sequence[TrainingEvent | StepRun], tolerance_ns: int = SECOND_NS) -> History:
     """Sort events and split them into attempts.
 
-    What comes up to `tolerance_ns` after the window's end is taken to be at its end, because the API
-    truncates times to whole seconds; what comes later is dropped and counted.
+    What comes up to `tolerance_ns` after the window's end keeps its time, because the API truncates
+    times to whole seconds: moved to the end it would make the last steps look quick and all others slow.
+    What comes later is dropped and counted.
     """
     history = History(tolerance_ns=tolerance_ns)
     runs = [event for event in events if isinstance(event, StepRun)]
@@ -137,11 +138,9 @@ class _Splitter:
         if event.kind in ("window_open", "window_close", "gap"):
             return
         t_ns = event.t_ns or 0
-        if closed is not None and t_ns > closed:
-            if t_ns >= closed + self.tolerance_ns:
-                self.history.after_close += 1
-                return
-            t_ns = closed
+        if closed is not None and t_ns >= closed + self.tolerance_ns:
+            self.history.after_close += 1
+            return
         attempt = self._attempt_of(event, t_ns, last)
         if event.kind == "step":
             attempt = self._step(event, t_ns, attempt)
@@ -154,9 +153,9 @@ class _Splitter:
                 return
             attempt.load(event, t_ns)
         elif event.kind in _SAVING:
-            attempt.saves.append(event if t_ns == event.t_ns else replace(event, t_ns=t_ns))
+            attempt.saves.append(event)
         elif event.kind in _EVALUATING:
-            attempt.evals.append(event if t_ns == event.t_ns else replace(event, t_ns=t_ns))
+            attempt.evals.append(event)
         else:
             self._exit(event, t_ns, attempt)
         attempt.last_seen_ns = max(attempt.last_seen_ns, t_ns)

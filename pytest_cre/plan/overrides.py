@@ -9,7 +9,8 @@ from pytest_cre.errors import CatalogProblem
 from pytest_cre.evidence.model import AppliedOverride
 from pytest_cre.formats.patch import PatchProblem
 from pytest_cre.plan.podedits import Editor, Nics
-from pytest_cre.plan.podsites import Manifest, editable
+from pytest_cre.plan.podguard import LostPart, check_pods
+from pytest_cre.plan.podsites import GPU_RESOURCE, Manifest, all_templates, editable
 from pytest_cre.plan.site import NO_SITE, Site, on_site
 
 
@@ -81,7 +82,7 @@ class Fitting:
         """Return the manifests of one group as they are to be created, and what was done to them.
 
         `values` are what `${name}` stands for in the entry. Raises `CatalogProblem` for an override
-        that cannot be applied.
+        that cannot be applied, and `UnmetNeed` for what the site rules out.
         """
         matching = self.matching(entry, kind=kind, scale=scale, nodes=nodes, options=options)
         known = {**values, "job": name, "nicsPerNode": str(self.nics_per_node)}
@@ -89,13 +90,19 @@ class Fitting:
             per_node=self.nics_per_node,
             allocatable=self.nics,
             site_resource=self.site.nic_resource,
+            are_host_devices=self.site.has_host_rdma,
         )
         edited, applied = editable(manifests), []
         for override in matching:
             editor = Editor(override, known, edited, entry.image, nics)
+            is_free = bool(override.patch or override.container or override.pod)
+            is_free |= GPU_RESOURCE in override.resources
+            before = editable(all_templates(edited)) if is_free else []
             try:
                 editor.apply()
-            except PatchProblem as problem:
+                if is_free:
+                    check_pods(before, editor.manifests[-len(edited) :])
+            except (PatchProblem, LostPart) as problem:
                 raise CatalogProblem(
                     f"{override.place}: override {override.name} on {entry.name}: {problem}"
                 ) from None
@@ -107,7 +114,8 @@ class Fitting:
                     changes=tuple(dict.fromkeys(editor.changes)),
                 )
             )
-        return on_site(edited, self.site), tuple(applied)
+        has_traffic = entry.measures in ("bandwidth", "training")
+        return on_site(edited, self.site, has_traffic=has_traffic), tuple(applied)
 
 
 NO_FITTING = Fitting()

@@ -147,8 +147,11 @@ def ground_of(
     gpus = hardware.gpus_per_node
     if gpus is None and architecture is not None:
         gpus = architecture.gpus_per_node
-    network: tuple[str, ...] = (hardware.fabric,) if hardware.fabric is not None else ()
+    fabric = site.fabric or hardware.fabric
+    network: tuple[str, ...] = (fabric,) if fabric is not None else ()
     allocatable = None if nodes is None else _least(nodes)
+    if not network and site.has_host_rdma:
+        network = RDMA
     if not network and allocatable is not None:
         network = _network_of(allocatable)
     overrides = architecture.overrides if architecture is not None else ()

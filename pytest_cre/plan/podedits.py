@@ -28,15 +28,19 @@ _OBJECT_PARTS = ("apiVersion", "kind")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nics:
-    """The NICs of a node. `allocatable` by resource, the least of the nodes; None: not known."""
+    """The NICs of a node. `allocatable` by resource, the least of the nodes; None: not known.
+
+    `are_host_devices`: pods open the node's own and ask for none, unless the site names a resource.
+    """
 
     per_node: int = 0
     allocatable: Mapping[str, int] | None = None
     site_resource: str | None = None
+    are_host_devices: bool = False
 
     def resource(self, wanted: str | None) -> str | None:
         """Return the resource to ask for; None where nothing is wanted, or `auto` finds none."""
-        if wanted is None:
+        if wanted is None or (self.are_host_devices and self.site_resource is None):
             return None
         if self.site_resource is not None or wanted != AUTO:
             return self.site_resource or wanted

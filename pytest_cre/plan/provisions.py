@@ -87,10 +87,12 @@ def _check_nics(
     options: Mapping[str, str],
 ) -> None:
     fitting = ground.fitting
+    if fitting.site.has_host_rdma and fitting.site.nic_resource is None:
+        return  # whether a node has such devices shows when its pod starts
     matching = fitting.matching(entry, kind=kind, scale=scale, nodes=len(nodes), options=options)
     wanted = next((each.nic_resource for each in matching if each.nic_resource), None)
     if all(node.is_simulated for node in nodes):
-        wanted = SIMULATED_NICS
+        wanted = None if NETWORKS_ANNOTATION in fitting.site.annotations else SIMULATED_NICS
     elif fitting.site.nic_resource is not None:
         wanted = fitting.site.nic_resource
     # Without a resource to ask for they come by networks or claims, which are looked at themselves.
@@ -102,9 +104,14 @@ def _check_nics(
         if _is_about_nics(entry) and ground.network in ((), ("socket",)):
             raise NotApplicable(f"{entry.name} tests NICs, and these nodes are made without")
         return
-    remedy = "install its device plugin, or name another resource as nicResource in --cre-site"
+    remedy = (
+        "install its device plugin, or say in --cre-site how pods reach them: nicResource, networks as "
+        "annotation, or rdmaDeviceAccess: hostPath"
+    )
     if wanted == SIMULATED_NICS:
-        remedy = "give the scenario's hardware nics"
+        remedy = (
+            "give the scenario's hardware nics, or say rdmaDeviceAccess: hostPath in --cre-site"
+        )
     raise UnmetNeed(f"{entry.name} needs {missed}; {remedy}")
 
 

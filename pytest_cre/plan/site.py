@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_cre.catalog.limit import Fabric
+from pytest_cre.errors import UnmetNeed
 from pytest_cre.plan.podsites import (
     Json,
     Manifest,
     all_templates,
     containers_of,
     editable,
+    gpu_containers,
     with_tolerations,
 )
 
+HOST_RDMA = "hostPath"
+RDMA_DEVICES = "/dev/infiniband"
 KUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
@@ -31,17 +36,32 @@ class Site:
     annotations: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)  # proxy variables and the like
     nic_resource: str | None = None  # instead of what platforms ask for
+    rdma_device_access: str | None = None  # devicePlugin, where it is not given
+    has_host_network: bool = False  # pods have the node's own network
+    fabric: Fabric | None = None  # that traffic between nodes must take
     place: str = ""
+
+    @property
+    def has_host_rdma(self) -> bool:
+        """Return whether pods open the node's own RDMA devices and ask for none."""
+        return self.rdma_device_access == HOST_RDMA
 
 
 NO_SITE = Site()
 
 
-def on_site(manifests: Sequence[Manifest], site: Site) -> tuple[Manifest, ...]:
-    """Return the manifests as the site wants them; our own labels and settings win over its."""
+def on_site(
+    manifests: Sequence[Manifest], site: Site, *, has_traffic: bool = True
+) -> tuple[Manifest, ...]:
+    """Return the manifests as the site wants them; our own labels and settings win over its.
+
+    `has_traffic`: the pods use a fast network. Raises `UnmetNeed` for what the site rules out.
+    """
     if site == NO_SITE:
         return tuple(manifests)
     edited = editable(manifests)
+    if has_traffic:
+        _reach_network(edited, site)
     for manifest in edited:
         metadata = manifest["metadata"]
         _add(metadata, "labels", site.labels)
@@ -60,6 +80,29 @@ def mirrored(image: str, images: Mapping[str, str]) -> str:
         return image
     longest = max(fitting, key=len)
     return images[longest] + image[len(longest) :]
+
+
+def _reach_network(manifests: Sequence[Json], site: Site) -> None:
+    """Let pods that hold GPUs use the node's own network, or its RDMA devices."""
+    if site.has_host_network and manifests[-1]["kind"] == "MPIJob":
+        raise UnmetNeed(
+            "an MPIJob cannot use the nodes' own network, for its SSH servers would need their port "
+            "22; run another workload kind, or take hostNetwork out of --cre-site"
+        )
+    for template in all_templates(manifests):
+        holders = gpu_containers(template)
+        spec = template["spec"]
+        if holders and site.has_host_network:
+            spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+        if holders and site.has_host_rdma:
+            # A node without such devices does not start the pod: the type is looked at.
+            path = {"path": RDMA_DEVICES, "type": "Directory"}
+            spec.setdefault("volumes", []).append({"name": "rdma-devices", "hostPath": path})
+        for container in holders if site.has_host_rdma else ():
+            mounts = container.setdefault("volumeMounts", [])
+            mounts.append({"name": "rdma-devices", "mountPath": RDMA_DEVICES})
+            context = container.get("securityContext") or {}
+            container["securityContext"] = {**context, "privileged": True}
 
 
 def _fit_template(template: Json, site: Site) -> None:

@@ -35,6 +35,9 @@ def read_site(path: Path) -> Site:
         annotations=dict(sorted(form.annotations.items())),
         env=dict(sorted({**form.proxy.variables(), **form.env}.items())),
         nic_resource=form.nic_resource,
+        rdma_device_access=form.rdma_device_access,
+        has_host_network=form.host_network,
+        fabric=form.fabric,
         place=document.place(),
     )
 
@@ -53,6 +56,12 @@ def site_for(site: Site, certification: Certification | None) -> Site:
         scheduler=_one("scheduler", site.scheduler, certification.scheduler, source),
         queue=_one("queue", site.queue, certification.queue, source),
         nic_resource=_one("NIC resource", site.nic_resource, certification.nic_resource, source),
+        rdma_device_access=_one(
+            "RDMA device access",
+            site.rdma_device_access,
+            certification.rdma_device_access,
+            source,
+        ),
         pod_labels={**site.pod_labels, **certification.pod_labels},
         image_pull_secrets=tuple(dict.fromkeys(secrets)),
     )

@@ -157,6 +157,18 @@ def test_site_without_a_certification_stays(read):
     assert site_for(NO_SITE, None) is NO_SITE
 
 
+def test_devices_of_the_nodes_are_opened_for_the_whole_run(read, refusal):
+    found = read("  rdmaDeviceAccess: hostPath\n" + RACK)
+    assert found.rdma_device_access == "hostPath"
+    assert site_for(NO_SITE, found).has_host_rdma
+    assert site_for(Site(rdma_device_access="hostPath"), read(RACK)).has_host_rdma
+    with pytest.raises(UsageProblem, match="the RDMA device access 'hostPath' differs from 'devi"):
+        site_for(Site(rdma_device_access="devicePlugin"), found)
+    assert "rdmaDeviceAccess must be one of devicePlugin, hostPath, got 'host'" in refusal(
+        ONE.format("rdmaDeviceAccess: host")
+    )
+
+
 def test_document_read_again_gives_the_same_catalog(read, catalog):
     first, second = (catalog_sha256(read(RACK).applied(catalog)) for _ in range(2))
 
@@ -191,7 +203,6 @@ ONE = "  categories: [{{domain: communication, variant: nccl-all-reduce, options
     [
         "mlnxPerNode: 8",
         "placement: Unpinned",
-        "rdmaDeviceAccess: hostPath",
         "resources: {limits: {cpu: 6}}",
         "saveRetainInterval: 10",
         "saveTopK: 1",

@@ -17,7 +17,7 @@ PLACE = "catalog/mine/bench.yaml"
             "checkpoint, cost, description, env, ",
         ),
         ("image: example.org/bench:1\n", "", "1:1: image is missing"),
-        ("image: example.org/bench:1", "image: ''", "4:8: image must not be empty, got ''"),
+        ("image: example.org/bench:1", "image: ''", "4:8: image must be an image's name such as"),
         ("image: example.org/bench:1", "image: 5", "4:8: image must be a text, got 5"),
         (
             "measures: bandwidth",
@@ -48,17 +48,17 @@ PLACE = "catalog/mine/bench.yaml"
         (
             "logProfile: nccl-bandwidth",
             "logProfile: nccl-bandwith",
-            "1:1: logProfile 'nccl-bandwith' is unknown; did you mean 'nccl-bandwidth'? choices: ",
+            "6:13: logProfile 'nccl-bandwith' is unknown; did you mean 'nccl-bandwidth'? choices: ",
         ),
         (
             "logProfile: nccl-bandwidth",
             "logProfile: megatron-training",
-            "1:1: logProfile 'megatron-training' reads training, the entry measures bandwidth",
+            "6:13: logProfile 'megatron-training' reads training, the entry measures bandwidth",
         ),
         (
             "logProfile:",
             "architectures: [h1000]\nlogProfile:",
-            "1:1: architecture 'h1000' is unknown; did you mean 'h100'? choices: ",
+            "6:17: architecture 'h1000' is unknown; did you mean 'h100'? choices: ",
         ),
         (
             "measures: bandwidth",

@@ -61,7 +61,7 @@ def test_every_mistake_of_every_file_is_told_in_order(folder, capsys):
             '["--e=${maxBytes}", --e=8]',
             "23:31: --e is given 2 times and only the last counts; keep one",
         ),
-        ("nccl-bandwidth", "nccl", "1:1: logProfile 'nccl' is unknown; choices: dcgm"),
+        ("nccl-bandwidth", "nccl", "6:13: logProfile 'nccl' is unknown; choices: dcgm"),
     ],
 )
 def test_entry_that_would_not_do_what_it_says_is_told_with_the_remedy(folder, old, new, line):

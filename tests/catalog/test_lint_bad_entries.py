@@ -231,6 +231,30 @@ SLIPS = {
          "statistic: max, scale: full-scale, tier: site, source: x, date: 2026}\n"),
         "25:5: the limit judges the same as the one in catalog/mine/bench.yaml:24:5; keep one",
     ),
+    "flag and value in one argument": (
+        ("-n, 20]", "'-n 20']"),
+        "36:69: '-n 20' is one argument; write '-n' and '20' apart",
+    ),
+    "long flag and value in one argument": (
+        ("[mpirun]", "[mpirun, --timeout 60]"),
+        "35:23: '--timeout 60' is one argument; write '--timeout' and '60' apart",
+    ),
+    "more nodes than a group of the scale has": (
+        ("timeout: 1h", "needs: {nodes: 4}\ntimeout: 1h"),
+        "8:16: a group has one node at scale intra-node, never the 4 that are needed; take the scale",
+    ),
+    "more nodes than a group of so many": (
+        ("[full-scale, intra-node]", "[full-scale, 2]\nneeds: {nodes: 4}"),
+        "6:16: a group has 2 nodes at scale 2, never the 4 that are needed; take the scale or the",
+    ),
+    "limit at a size above the largest": (
+        ("statistic: max", "statistic: at-size\n    size: 32G"),
+        "24:5: no table has a row of 32 GiB, by the default options of mine/bench; choose a size",
+    ),
+    "limit that a day is given for that never was": (
+        ("date: 2026-11-30", "date: 2026-11-31"),
+        "32:11: limits[0].date must be YYYY-MM-DD, YYYY-MM, YYYY or 'unknown, read YYYY-MM', got '202",
+    ),
     "floor above a ceiling": (
         ("limits:\n", "limits:\n  - {metric: busbw, operator: '<=', value: 80, unit: GB/s, "
          "statistic: max, scale: full-scale, tier: site, source: x, date: 2026}\n"),
@@ -246,6 +270,37 @@ def test_slip_that_a_run_would_not_tell_is_found(folder, name):
     folder.entry(planted(pairs))
     (told,) = lint_files([folder.suites]).lines
     assert told.startswith(f"catalog/mine/bench.yaml:{line}")
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [("8", ""), ("3G", "3 GiB"), ("16G", ""), ("32G", "32 GiB"), ("4", "4 B")]
+)
+def test_limit_at_a_size_that_the_sweep_leaves_out_is_found(folder, size, words):
+    _, _, limits = GOOD.partition("limits:\n")
+    limits = limits.partition("workloads:")[0].replace("max", f"at-size\n    size: {size}")
+    head = "extends: communication/nccl-all-reduce\ndescription: Mine\nlimits:\n"
+    folder.entry(head + limits)
+    told = lint_files([folder.suites]).lines
+    place = "catalog/mine/bench.yaml:4:5: no table has a row of"
+    assert [each.partition(", by")[0] for each in told] == ([f"{place} {words}"] if words else [])
+
+
+def test_entry_that_lies_too_deep_beside_others_is_found(folder):
+    folder.entry(GOOD)
+    folder.entry(GOOD, name="mine/more/bench")
+    folder.entry(GOOD, name="loose")
+    folder.entry(GOOD, name="_parts/more/bench")
+    words = "is not read; a catalog holds <domain>/<variant>.yaml, move it there"
+    told = [each for each in lint_files([folder.suites]).lines if "not read" in each]
+    assert told == [
+        f"catalog/loose.yaml:1:1: {words}",
+        f"catalog/mine/more/bench.yaml:1:1: {words}",
+    ]
+
+
+def test_option_that_a_launcher_hands_on_in_one_text_is_left_alone(folder):
+    folder.entry(planted(("args: [-x,", "args: [--mca, plm_rsh_args, -o A=b, --env, '--c d', -x,")))
+    assert lint_files([folder.suites]).lines == ()
 
 
 def test_shell_variable_that_the_command_sets_itself_is_left_alone(folder):
@@ -383,6 +438,21 @@ def test_mistake_in_a_platform_is_found(folder, old, new, words):
     path.write_text(PLATFORM.replace(old, new, 1))
     told = lint_files([path])[1]
     assert any(words in each for each in told), told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rdmaDeviceAccess: hostPath\n",
+        "env: {A: b}\nhostNetwork: true\n",
+        "tolerations: [{key: a, operator: Exists}]\n",
+        "nicResource: rdma/ib\n",
+    ],
+)
+def test_site_file_is_told_by_any_key_that_entries_have_not(tmp_path, text):
+    path = tmp_path / "site.yaml"
+    path.write_text(text)
+    assert lint_files([path]) == (1, (), ())
 
 
 def test_site_file_is_told_by_its_keys(tmp_path, monkeypatch):

@@ -115,8 +115,8 @@ def test_product_label_of_two_architectures_is_refused(folder):
     folder.architecture()
     folder.architecture(name="x2")
     assert folder.problem() == (
-        "profiles/architectures/x2.yaml:1:1: product label 'EXAMPLE-X1' stands also in "
-        "profiles/architectures/x1.yaml:1:1"
+        "profiles/architectures/x2.yaml:2:17: product label 'EXAMPLE-X1' stands also in "
+        "profiles/architectures/x1.yaml:2:17"
     )
 
 

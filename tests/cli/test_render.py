@@ -32,6 +32,13 @@ def test_json_holds_the_same_as_a_list_that_kubectl_applies(capsys):
     assert whole["items"] == list(yaml.safe_load_all(render(capsys, *WHERE, "--nodes", "2")[1]))
 
 
+def test_unowned_manifests_differ_by_their_owner_alone(capsys):
+    owned = list(yaml.safe_load_all(render(capsys, *WHERE, "--nodes", "2")[1]))
+    _, out, _ = render(capsys, *WHERE, "--nodes", "2", "--unowned")
+    assert all(each["metadata"].pop("ownerReferences") for each in owned)
+    assert list(yaml.safe_load_all(out)) == owned
+
+
 def test_scripts_are_printed_as_lines(capsys):
     _, out, _ = render(capsys, *WHERE, "--nodes", "1")
     assert "\n  collective.py: |\n" in out

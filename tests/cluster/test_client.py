@@ -257,6 +257,24 @@ def test_a_missing_right_is_named_with_verb_and_resource(serve):
     assert len(server.requests) == 1
 
 
+def test_field_that_the_api_server_does_not_know_is_refused_and_not_dropped(embedded_kubeconfig):
+    pod = {
+        "restartPolicy": "Never",
+        "hostnetwork": True,
+        "containers": [{"name": "a", "image": "b"}],
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "strict", "labels": {RUN: "run-1"}},
+        "spec": {"template": {"spec": pod}},
+    }
+    client = connect(kubeconfig=str(embedded_kubeconfig), context=None, namespace=None)
+    with pytest.raises(ApiProblem, match=r'unknown field "spec\.template\.spec\.hostnetwork"'):
+        client.create_or_adopt(job)
+    assert client.get(JOB, "strict") is None
+
+
 def test_a_forked_child_has_a_connection_of_its_own(embedded_kubeconfig):
     client = connect(
         kubeconfig=str(embedded_kubeconfig),

@@ -68,6 +68,40 @@ def test_place_of_a_value_is_its_line_and_column():
     assert document.place(("b", 0, "c"), of_key=True) == "dir/a.yaml:3:5"
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a:\n\tb: 1", "a.yaml:2:1: ... token; indent with blanks, never with tabs"),
+        ("a:\n  b: 1\n\tc: 2", "a.yaml:3:1: ... scalar; indent with blanks, never with tabs"),
+        ("a: |\n\tb", "a.yaml:2:1: ... scalar; indent with blanks, never with tabs"),
+        ("a: @b", "a.yaml:1:4: ... token; put a text with '@' in quotes"),
+        ("a: >= 3", "a.yaml:1:5: ...; put a text that begins with '>' or '|' in quotes"),
+        (
+            "a: b: c",
+            "a.yaml:1:5: ...; mend the indentation, or put a text that holds ': ' in quotes",
+        ),
+        (
+            "a: [${b}]",
+            "a.yaml:1:6: ...; close the bracket, or put a text that holds '{', '[' or ','",
+        ),
+        ("a: *b", "a.yaml:1:4: ...; put a text that begins with '*' in quotes"),
+        ("a: 'b\nc: d", "a.yaml:2:5: ...; close the quote of line 1"),
+        ("a:\n  b: 1\n c: 2", "a.yaml:3:2: ...; mend the indentation, or the quotes of the line"),
+        ("- a\nb: 1", "a.yaml:2:1: ...; begin every item of the list with '-' in one column"),
+        (
+            'a: "C:\\path"',
+            r"a.yaml:1:7: ...; in double quotes write '\\' for '\', or use single ones",
+        ),
+    ],
+)
+def test_slip_of_writing_is_told_with_what_to_do(text, words):
+    with pytest.raises(YamlProblem) as caught:
+        parse_yaml(text, "a.yaml")
+    place, _, remedy = words.partition("...")
+    assert str(caught.value).startswith(place)
+    assert remedy in str(caught.value)
+
+
 def test_place_of_something_missing_is_the_nearest_thing_around_it():
     document = parse_yaml("a: 1\nb:\n  - c: 5\n", "a.yaml")
     assert document.place(("b", 0, "nothing", "here")) == "a.yaml:3:5"

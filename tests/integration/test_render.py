@@ -11,8 +11,25 @@ from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_su
 from pytest_cre.cluster.exchange import Request
 from pytest_cre.cluster.objects import TRAINING_RUNTIME, kind_of
 from pytest_cre.errors import ClusterProblem
+from pytest_cre.plan.podsites import all_templates, containers_of, editable
 from pytest_cre.plan.preview import preview
+from pytest_cre.plan.site import NO_SITE, Site
 
+# All that a site can ask for at once, besides what it needs of the cluster.
+SITE = Site(
+    images={"nvcr.io/": "mirror.example.org/nvcr/"},
+    image_pull_secrets=("regcred",),
+    tolerations=({"key": "team", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},),
+    service_account="bench",
+    priority_class="high",
+    scheduler="gang-scheduler",
+    queue="gpu-queue",
+    labels={"cost-centre": "42"},
+    annotations={"contact": "gpu-team"},
+    env={"HTTPS_PROXY": "http://proxy.example.org:3128"},
+    nic_resource="rdma/hca",
+    rdma_device_access="hostPath",
+)
 PLATFORMS = ("aws", "azure", "forge", "gcp", "mistral", "nscale", "oci", "onprem", "togetherai")
 CACHE_S = 15.0
 RUNTIME_UNKNOWN = "specified trainingRuntime must be created before"
@@ -126,6 +143,24 @@ def runtime_of(train_job):
     }
 
 
+def ways_of(entry, architecture):
+    """Yield how an entry can run: kind, scale, options and site.
+
+    What options and a site add is the same for every architecture: it is seen on two.
+    """
+    is_sample = architecture in ("h100", "gb200")
+    # What differs between kinds is seen at one scale, and the reverse.
+    kinds, scales = list(entry.workloads), entry.all_scales
+    for kind in kinds:
+        yield kind, scales[0], {}, NO_SITE
+        if is_sample and entry.checkpoint is not None:
+            yield kind, scales[0], {"enableCheckpoint": "true", "storageClassName": "nfs"}, NO_SITE
+        if is_sample:
+            yield kind, scales[0], {}, replace(SITE, has_host_network=kind != "mpiJob")
+    for scale in scales[1:]:
+        yield kinds[0], scale, {}, NO_SITE
+
+
 def manifests_of(catalog, platform):
     """Yield every object that a run could create there, each once."""
     seen = set()
@@ -133,13 +168,8 @@ def manifests_of(catalog, platform):
         for name in entry.architectures or catalog.architectures:
             if entry.needs.has_nvlink and catalog.architecture(name).domain_gpus < 2:
                 continue  # not applicable
-            # What differs between kinds is seen at one scale, and the reverse.
-            kinds, scales = list(entry.workloads), entry.all_scales
-            for kind, scale in (
-                *((kind, scales[0]) for kind in kinds),
-                *((kinds[0], scale) for scale in scales[1:]),
-            ):
-                plan, _ = preview(
+            for kind, scale, options, site in ways_of(entry, name):
+                plan, ground = preview(
                     entry,
                     platform=platform,
                     architecture=catalog.architecture(name),
@@ -148,12 +178,38 @@ def manifests_of(catalog, platform):
                     scripts=dict.fromkeys(entry.scripts, "pass"),
                     kind=kind,
                     scale=scale,
+                    options=options,
+                    site=site,
                 )
+                check_pods(plan, ground.fitting)
                 for manifest in plan.groups[0].manifests:
                     text = json.dumps(manifest, sort_keys=True)
                     if text not in seen:
                         seen.add(text)
                         yield json.loads(text)
+
+
+def check_pods(plan, fitting):
+    """Look at what an API server takes as it is: each variable once, and no toleration lost."""
+    group = plan.groups[0]
+    matching = fitting.matching(
+        plan.entry,
+        kind=plan.kind,
+        scale=plan.scale,
+        nodes=len(group.group.nodes),
+        options=plan.options,
+    )
+    wanted = [each for override in matching for each in override.tolerations]
+    wanted += fitting.site.tolerations
+    templates = all_templates(editable(group.manifests))
+    assert templates
+    for template in templates:
+        place = (plan.entry.name, plan.kind, fitting.platform, fitting.architecture)
+        tolerated = template["spec"]["tolerations"]
+        assert [each for each in wanted if dict(each) not in tolerated] == [], place
+        for container in containers_of(template):
+            names = [each["name"] for each in container.get("env", ())]
+            assert sorted(set(names)) == sorted(names), place
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

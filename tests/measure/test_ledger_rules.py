@@ -168,6 +168,21 @@ def test_events_after_the_end_of_the_window_are_dropped_and_counted():
     assert run.flags == ("events_after_end",)
 
 
+@pytest.mark.parametrize("pass_s", [0.53, 1.03, 1.33, 1.48])
+def test_window_that_ends_on_a_whole_second_leaves_the_pace_of_the_last_steps_as_it_was(pass_s):
+    script = f"open; start; pass {pass_s}; ready 0; run 50 x 0.05 every 10; end"
+    ended = int(pass_s + 2.5)  # seconds, as the API has it: up to two lines are later
+    events = [each for each in events_of(script) if each.kind != "end"]
+    events += [event("end", ended), event("window_close", ended)]
+    run = account(events, LedgerParams(succeeded=True))
+    assert run.reference_step_s == pytest.approx(0.05)
+    assert (run.window_ns, run.summary.last_step) == (ended * SECOND, 50)
+    assert ledger_s(run) == {
+        "init": pytest.approx(pass_s),
+        "useful": pytest.approx(ended - pass_s),
+    }
+
+
 def test_window_that_opens_late_cuts_the_ledger():
     run = accounted([*events_of("start; pass 10; ready 0; run 50; end"), event("window_open", 30)])
     assert ledger_s(run) == {"useful": 30}

@@ -93,8 +93,8 @@ def test_nics_that_no_node_allocates_are_unmet(planned):
     assert planned(ALL_REDUCE, "aws", "h100", [{}, {}]) == (
         "unschedulable",
         "communication/nccl-all-reduce needs NICs on each node: vpc.amazonaws.com/efa is not "
-        "allocatable on any of the 2 nodes; install its device plugin, or name another resource as "
-        "nicResource in --cre-site",
+        "allocatable on any of the 2 nodes; install its device plugin, or say in --cre-site how pods "
+        "reach them: nicResource, networks as annotation, or rdmaDeviceAccess: hostPath",
     )
 
 
@@ -228,5 +228,26 @@ def test_simulated_nodes_have_what_their_scenario_gives(planned):
     code, words = planned(ALL_REDUCE, "simulated", "h100", [nics, {}], simulated=True)
     assert code == "unschedulable"
     assert words.endswith(
-        "cre.pytest.org/nics is not allocatable on n1; give the scenario's hardware nics"
+        "cre.pytest.org/nics is not allocatable on n1; give the scenario's hardware nics, or say "
+        "rdmaDeviceAccess: hostPath in --cre-site"
     )
+
+
+@pytest.mark.parametrize(("platform", "simulated"), [("onprem", False), ("simulated", True)])
+def test_pods_that_reach_nics_in_the_way_of_the_site_ask_for_none(planned, platform, simulated):
+    opened = replace(NO_SITE, rdma_device_access="hostPath")
+    attached = replace(NO_SITE, annotations={"k8s.v1.cni.cncf.io/networks": "rail-0"})
+
+    for name in (ALL_REDUCE, LOOPBACK):
+        bare = planned(name, platform, "h100", [{}] * 2, simulated=simulated)
+        assert bare is not None, name
+        for site in (opened, attached):
+            found = planned(name, platform, "h100", [{}] * 2, simulated=simulated, site=site)
+            assert found is None, name
+
+
+def test_site_that_opens_devices_and_names_a_resource_asks_for_it(planned):
+    site = replace(NO_SITE, rdma_device_access="hostPath", nic_resource="site/nic")
+
+    assert planned(ALL_REDUCE, "onprem", "h100", [{}] * 2, site=site)[0] == "unschedulable"
+    assert planned(ALL_REDUCE, "onprem", "h100", [{"site/nic": 8}] * 2, site=site) is None

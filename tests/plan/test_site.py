@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
-from pytest_cre.errors import CatalogProblem
-from pytest_cre.plan.podsites import all_templates
+from pytest_cre.errors import CatalogProblem, UnmetNeed
+from pytest_cre.plan.platform import ground_of
+from pytest_cre.plan.podsites import all_templates, gpu_containers
 from pytest_cre.plan.site import NO_SITE, Site, mirrored, on_site
 from pytest_cre.plan.sitefile import read_site, site_of
 
-from .test_overrides import KINDS, bench, rendered  # noqa: F401 - a fixture
+from .test_overrides import KINDS, bench, override, rendered  # noqa: F401 - a fixture
 
 WHOLE = """\
 images:
@@ -25,6 +28,7 @@ proxy:
 env: {NCCL_DEBUG: TRACE, HF_HOME: /cache}
 nicResource: rdma/ib
 """
+REACH = "rdmaDeviceAccess: hostPath\nhostNetwork: true\nfabric: infiniband\n"
 
 
 def read(tmp_path, text):
@@ -60,6 +64,12 @@ def test_no_file_is_the_site_that_changes_nothing():
         ("images: {nvcr.io/: mirror}\n", "images maps 'nvcr.io/' to 'mirror'; both or neither"),
         ("labels: {cre.pytest.org/run: x}\n", "labels holds 'cre.pytest.org/run', which every"),
         ("proxy: {http: 5}\n", "1:15: proxy.http must be a text, got 5"),
+        (
+            "rdmaDeviceAccess: host\n",
+            "1:19: rdmaDeviceAccess must be one of devicePlugin, hostPath",
+        ),
+        ("hostNetwork: 'yes'\n", "1:14: hostNetwork must be true or false, got 'yes'"),
+        ("fabric: ib\n", "1:9: fabric must be one of infiniband, roce, efa, tcpxo, socket, nvlink"),
         ("env: {A-B: x}\n", "must be a variable's name such as NCCL_DEBUG"),
         ("", "1:1: the file holds nothing"),
     ],
@@ -101,6 +111,64 @@ def test_pods_of_every_kind_are_fitted_to_the_site(bench, kind, tmp_path):  # no
         assert env["HTTPS_PROXY"] == "http://proxy:3128"
         assert env["NCCL_DEBUG"] == "INFO"  # the entry's own value stands
     assert len(all_templates(plan.manifests)) == len(all_templates(plain.manifests))
+
+
+@pytest.mark.parametrize("kind", ["indexedJob", "jobSet", "trainJob"])
+def test_pods_reach_the_network_in_the_way_of_the_site(bench, kind, tmp_path):  # noqa: F811
+    site = read(tmp_path, REACH)
+    wanted = override("nics", nic_resource="rdma/ib")
+    plan = rendered(bench, kind, wanted, site=site, nics={"rdma/ib": 8})
+    templates = [each for each in all_templates(plan.manifests) if gpu_containers(each)]
+    assert templates
+    for template in templates:
+        spec, container = template["spec"], template["spec"]["containers"][0]
+        assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+        path = {"path": "/dev/infiniband", "type": "Directory"}
+        assert {"name": "rdma-devices", "hostPath": path} in spec["volumes"]
+        mount = {"name": "rdma-devices", "mountPath": "/dev/infiniband"}
+        assert mount in container["volumeMounts"]
+        assert container["securityContext"] == {
+            "privileged": True,
+            "capabilities": {"add": ["IPC_LOCK"]},
+        }
+        assert "rdma/ib" not in container["resources"]["limits"]
+
+
+def test_mpi_job_on_the_network_of_its_nodes_is_an_unmet_need(bench, tmp_path):  # noqa: F811
+    with pytest.raises(UnmetNeed, match="an MPIJob cannot use the nodes' own network, for its SSH"):
+        rendered(bench, "mpiJob", site=read(tmp_path, "hostNetwork: true\n"))
+
+
+def test_mpi_job_opens_the_devices_of_its_nodes(bench, tmp_path):  # noqa: F811
+    plan = rendered(bench, "mpiJob", site=read(tmp_path, "rdmaDeviceAccess: hostPath\n"))
+    held = [
+        (bool(gpu_containers(each)), "rdma-devices" in str(each["spec"]))
+        for each in all_templates(plan.manifests)
+    ]
+    assert sorted(held) == [(False, False), (True, True)]
+
+
+def test_pods_without_traffic_stay_as_they_are(bench, tmp_path):  # noqa: F811
+    gemm = replace(bench, measures="gemm", test=None)
+    plain = rendered(gemm, "indexedJob")
+    plan = rendered(gemm, "indexedJob", site=read(tmp_path, REACH))
+    assert plan.manifests == plain.manifests
+
+
+@pytest.mark.parametrize(
+    ("text", "fabrics"),
+    [
+        ("fabric: infiniband\n", ("infiniband",)),
+        ("rdmaDeviceAccess: hostPath\n", ("infiniband", "roce")),
+        ("rdmaDeviceAccess: hostPath\nfabric: roce\n", ("roce",)),
+        ("hostNetwork: true\n", ()),
+    ],
+)
+def test_traffic_must_take_the_fabric_that_the_site_has(node, tmp_path, text, fabrics):
+    nodes = (node("a"), node("b"))
+    ground = ground_of("onprem", None, {}, nodes=nodes, site=read(tmp_path, text))
+    assert ground.fabrics(nodes, {}) == fabrics
+    assert ground.fabrics(nodes[:1], {}) == ()
 
 
 def test_labels_of_ours_cannot_be_taken_over(bench):  # noqa: F811

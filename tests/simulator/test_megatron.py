@@ -59,8 +59,8 @@ def test_training_timestamps_agree_with_step_times(machines, train_words):
     last = train(machines, train_words, world)[-1]
     times = [datetime.fromisoformat(found[0]) for found in STEP.findall(last.text)]
     spans = [(later - earlier).total_seconds() for earlier, later in pairwise(times[1:])]
-    # Wake-ups may come late on a busy machine, but they do not add up.
-    assert sum(spans) == pytest.approx(0.3, abs=0.1)
+    # Wake-ups may come late on a busy machine: that is no slowness of what is modelled.
+    assert spans == pytest.approx([0.1, 0.1, 0.1], abs=1e-4)
 
 
 def test_training_batches_follow_the_arguments(machines, train_words):

@@ -1,10 +1,9 @@
 """Checkpoints of a simulated training: written, found again by a later attempt."""
 
-import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_cre.simulator.generators.megatronoptions import TrainingOptions
+from pytest_cre.simulator.generators.plannedtime import PlannedTime
 
 if TYPE_CHECKING:
     from pytest_cre.simulator.generators.team import Team
@@ -17,8 +16,8 @@ _WRITING_S = 0.2  # of an asynchronous save, in the background
 class Checkpoints:
     """The checkpoints of one attempt. What is durable outlives it, on its volume or with its Job."""
 
-    def __init__(self, team: "Team", options: TrainingOptions) -> None:
-        self.team, self.options = team, options
+    def __init__(self, team: "Team", options: TrainingOptions, clock: PlannedTime) -> None:
+        self.team, self.options, self.clock = team, options, clock
         self.newest_begun: int | None = None
         self._writing: list[tuple[int, float]] = []  # steps being written, and when they are done
 
@@ -51,7 +50,7 @@ class Checkpoints:
         self.newest_begun = step
         self.team.write(
             0,
-            f"[{_stamp()}] saving checkpoint at iteration {step:7d} to {options.save} in "
+            f"[{self.clock.stamp(6)}] saving checkpoint at iteration {step:7d} to {options.save} in "
             f"{options.checkpoint_format} format",
         )
         return _SCHEDULING_S if options.is_async_save else _SYNCHRONOUS_S
@@ -61,19 +60,19 @@ class Checkpoints:
         if not self.options.is_async_save:
             self._commit(step)
             return
-        self._writing.append((step, time.monotonic() + _WRITING_S))
+        self._writing.append((step, self.clock.passed_s + _WRITING_S))
         words = f"scheduled an async checkpoint save at iteration {step:7d} to {self.options.save}"
-        self.team.write(0, f"[{_stamp()}] {words}")
+        self.team.write(0, f"[{self.clock.stamp(6)}] {words}")
 
     def poll(self) -> None:
         """Commit the saves that are written by now."""
-        while self._writing and self._writing[0][1] <= time.monotonic() + 1e-3:
+        while self._writing and self._writing[0][1] <= self.clock.passed_s:
             self._commit(self._writing.pop(0)[0])
 
     def left_s(self) -> float:
         """Return how long the saves being written still take."""
         last_s = max((done_s for _, done_s in self._writing), default=0.0)
-        return max(0.0, last_s - time.monotonic()) + (0.005 if self._writing else 0.0)
+        return max(0.0, last_s - self.clock.passed_s) + (0.005 if self._writing else 0.0)
 
     def _commit(self, step: int) -> None:
         path = self.options.save or ""
@@ -93,7 +92,3 @@ class Checkpoints:
         """
         first = self.team.places[0][0]
         return f"{first.call.volume_of(path) or 'job/' + first.owner_uid}:{path}"
-
-
-def _stamp() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")

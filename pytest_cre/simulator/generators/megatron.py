@@ -1,15 +1,13 @@
 """Megatron-LM's `pretrain_gpt.py` under torchrun: step lines, checkpoints, resume."""
 
-import asyncio
 import math
-import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_cre.simulator.commandline import Launch, UsageExit
 from pytest_cre.simulator.generators.checkpoints import Checkpoints
 from pytest_cre.simulator.generators.megatronoptions import TrainingOptions, read_options
 from pytest_cre.simulator.generators.mpirun import run_ranks
+from pytest_cre.simulator.generators.plannedtime import PlannedTime
 from pytest_cre.simulator.generators.team import Team
 from pytest_cre.simulator.hardware import training_speed
 from pytest_cre.simulator.noise import gauss
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 _FIRST_STEP_FACTOR = 3.0  # compilation and allocation
 _EVALUATION_S = 0.05
 _LOAD_S = 0.1
-_SHORTEST_WAIT_S = 0.002
 _LOSS_START, _LOSS_END, _LOSS_STEPS = 11.8, 2.2, 400.0
 
 
@@ -44,9 +41,8 @@ class Training:
     def __init__(self, team: Team, options: TrainingOptions) -> None:
         self.team, self.options = team, options
         self.last_rank = team.size - 1
-        self.checkpoints = Checkpoints(team, options)
-        self.start_s = time.monotonic()
-        self.now_s = self.start_s  # when the last piece of work ended, by plan
+        self.clock = PlannedTime()
+        self.checkpoints = Checkpoints(team, options, self.clock)
         self.interval_s = 0.0  # of the steps since the last printed multiple
         self.interval_steps = 0
 
@@ -61,13 +57,13 @@ class Training:
             f"pipeline-model-parallel size: {options.pipeline_parallel}",
         )
         team.write(0, "> initializing torch distributed ...")
-        await self._pass(team.world.scenario.init_s)
+        await self.clock.spend(team.world.scenario.init_s)
         team.write_nccl_init()
         step = self.checkpoints.find()
         if step:
-            await self._pass(_LOAD_S)
+            await self.clock.spend(_LOAD_S)
             self.checkpoints.tell_loaded(step)
-        team.write(0, f"[before the start of training step] datetime: {_stamp(0)} ")
+        team.write(0, f"[before the start of training step] datetime: {self.clock.stamp(0)} ")
         ending = "after training is done"
         first = step + 1
         while step < options.train_iters:
@@ -77,7 +73,7 @@ class Training:
                 ending = f"exiting program {words}"
                 break
         await self._finish(step, is_trained=step >= first)
-        team.write(0, f"[{ending}] datetime: {_stamp(0)} ")
+        team.write(0, f"[{ending}] datetime: {self.clock.stamp(0)} ")
         return 0
 
     async def _step(self, step: int, *, is_first: bool) -> None:
@@ -89,7 +85,7 @@ class Training:
         step_s = speed.step_time_s * max(0.1, 1.0 + ratio * gauss(*team.noise_key, "step", step))
         if is_first:
             step_s *= _FIRST_STEP_FACTOR
-        await self._pass(step_s)
+        await self.clock.spend(step_s)
         self.interval_s += step_s
         self.interval_steps += 1
         if is_first or step % options.log_interval == 0:
@@ -101,7 +97,7 @@ class Training:
         if options.eval_iters and options.eval_interval and step % options.eval_interval == 0:
             await self._evaluate(step)
         if options.save and options.save_interval and step % options.save_interval == 0:
-            await self._pass(self.checkpoints.begin(step))
+            await self.clock.spend(self.checkpoints.begin(step))
             self.checkpoints.end(step)
 
     def _write_step(self, step: int, work: float) -> None:
@@ -124,7 +120,7 @@ class Training:
             "number of skipped iterations:   0",
             "number of nan iterations:   0",
         ]
-        self.team.write(self.last_rank, f" [{_stamp(6)}] {' | '.join(fields)} |")
+        self.team.write(self.last_rank, f" [{self.clock.stamp(6)}] {' | '.join(fields)} |")
 
     def _loss(self, step: int) -> float:
         """Return the loss: the same on every hardware, so that a resume goes on where it was."""
@@ -132,7 +128,7 @@ class Training:
         return _LOSS_END + (_LOSS_START - _LOSS_END) * math.exp(-step / _LOSS_STEPS) + wobble
 
     async def _evaluate(self, step: int) -> None:
-        await self._pass(_EVALUATION_S)
+        await self.clock.spend(_EVALUATION_S)
         loss = self._loss(step)
         words = (
             f" validation loss at iteration {step} on validation set | lm loss value: {loss:.6E} | "
@@ -148,7 +144,7 @@ class Training:
     def _exit_words(self, step: int) -> str | None:
         """Return why the program ends before its last step, None while it goes on."""
         options = self.options
-        minutes = (time.monotonic() - self.start_s) / 60.0
+        minutes = self.clock.passed_s / 60.0
         if options.exit_minutes is not None and minutes > options.exit_minutes:
             return f"after {minutes} minutes"
         if options.exit_interval and step % options.exit_interval == 0:
@@ -158,22 +154,9 @@ class Training:
     async def _finish(self, step: int, *, is_trained: bool) -> None:
         options = self.options
         if is_trained and options.save and self.checkpoints.newest_begun != step:
-            await self._pass(self.checkpoints.begin(step))
+            await self.clock.spend(self.checkpoints.begin(step))
             self.checkpoints.end(step)
-        await self._pass(self.checkpoints.left_s())
+        await self.clock.spend(self.checkpoints.left_s())
         self.checkpoints.poll()
         if is_trained and options.eval_iters:
             await self._evaluate(step)
-
-    async def _pass(self, seconds: float) -> None:
-        """Let the time of a piece of work pass, by the plan, so that delays do not add up."""
-        self.now_s += seconds
-        wait_s = self.now_s - time.monotonic()
-        if wait_s > _SHORTEST_WAIT_S:
-            await asyncio.sleep(wait_s)
-
-
-def _stamp(decimals: int) -> str:
-    """Return the time as the program prints it: local time of a container, which is UTC."""
-    text = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-    return text[: 19 + (decimals and decimals + 1)]
