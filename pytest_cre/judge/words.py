@@ -27,6 +27,7 @@ REASON_WORDS = {
     "no-engine": "no DCGM host engine answered",
     "no-end": "the log does not tell how the training ended",
     "no-footer": "the table has no footer, so it was cut short",
+    "no-header": "the burn-in has no header, so its first rows may be missing",
     "no-rows": "the table has no rows",
     "no-steps": "the log holds no training step",
     "no-tests": "the diagnostics ran no test",

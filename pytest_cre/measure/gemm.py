@@ -170,6 +170,8 @@ def _run_reasons(run: _Run) -> Iterable[str]:
         yield "torn-rows"
     if not run.rows:
         yield "no-rows"
+    if run.samples is None:
+        yield "no-header"
     if run.end is None:
         yield "no-footer"
     elif not run.end[2] and not any(row.wrong for row in run.rows):

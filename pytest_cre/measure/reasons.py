@@ -28,6 +28,7 @@ INCOMPLETE: Mapping[str, str] = {
     "no-end": "nothing tells how the run ended",
     "no-engine": "no DCGM host engine answered",
     "no-footer": "a table has no footer, so it was cut short",
+    "no-header": "a burn-in has no header, so its first rows may be missing",
     "no-rows": "a table has no rows",
     "no-steps": "the log holds no training step",
     "no-tests": "the diagnostics ran no test",

@@ -56,12 +56,17 @@ def explained(
 
 
 def end_problems(
-    job: JobFacts, pods: Sequence[PodFacts], found: Sequence[Problem], killed: Collection[str]
+    job: JobFacts,
+    pods: Sequence[PodFacts],
+    found: Sequence[Problem],
+    killed: Collection[str],
+    flips: Sequence[Problem] = (),
 ) -> tuple[Problem, ...]:
     """Return the problems of a Job that came to an end.
 
     `found` are those seen on the way and those of the pods; `killed` names the pods that ended
-    because they were deleted: they are never to blame.
+    because they were deleted: they are never to blame. `flips` are what was told of pods after they
+    had succeeded: they explain a Job that failed though none of its pods did.
     """
     kept = [each for each in found if each.code in DISRUPTED or each.code == "pod-deleted"]
     if job.terminal != "failed":
@@ -71,6 +76,8 @@ def end_problems(
         return _each_once([*kept, Problem(code="run-timeout", message=_job_words(job))])
     blameless = {*killed, *(each.pod for each in kept)}
     culprit = next(iter(failed_pods(pods, blameless=blameless)), None)
+    if culprit is None:
+        kept += flips
     return _each_once([*kept, _job_failed(job, culprit)])
 
 

@@ -239,8 +239,9 @@ class Life:
             job = self._workload.read_terminal(self._job_object, self._kin.read_again())
             self.job = job
         self.streams, log_problems = self.logs.finish(self._timing.drain_s)
-        found = [*self.problems, *self._seen_pods.problems()]
-        ended = end_problems(job, self._seen_pods.facts, found, self._seen_pods.killed)
+        pods = self._seen_pods
+        found = [*self.problems, *pods.problems()]
+        ended = end_problems(job, pods.facts, found, pods.killed, pods.flips)
         self.problems = [*ended, *log_problems]
 
     def _note_interrupt(self) -> None:

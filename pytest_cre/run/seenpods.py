@@ -16,13 +16,17 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """A pod as last seen; facts and problem stay those of its first end."""
+    """A pod as last seen; facts and problem stay those of its first end.
+
+    `flip` is what the cluster told of a pod that had succeeded before.
+    """
 
     version: tuple[object, bool]
     facts: PodFacts
     problem: Problem | None
     is_running: bool
     is_gone: bool
+    flip: Problem | None = None
 
 
 class SeenPods:
@@ -72,7 +76,8 @@ class SeenPods:
             self.scheduled_ns.setdefault(uid, time_ns)
         if previous is not None and previous.facts.phase in _ENDED:
             # The first end counts: a kubelet that restarts may tell another one.
-            seen = replace(previous, version=version, is_gone=is_gone, is_running=False)
+            flip = previous.flip or self._flip(pod, previous.facts)
+            seen = replace(previous, version=version, is_gone=is_gone, is_running=False, flip=flip)
         else:
             place = self._workload.place_of(pod)
             attempt = self._next_at(place) if previous is None else previous.facts.attempt
@@ -89,6 +94,12 @@ class SeenPods:
         if uid not in self._failed_at and self._is_own_failure(uid):
             self._failed_at[uid] = self._look
         return seen
+
+    def _flip(self, pod: Pod, facts: PodFacts) -> Problem | None:
+        told = pod_problem(pod, main_container=self._container)
+        if facts.phase != "Succeeded" or told is None or told.code not in _EXPLAIN_LOSS:
+            return None
+        return replace(told, message=f"it had succeeded, and then: {told.message}")
 
     def _next_at(self, place: PodPlace) -> int:
         attempt = self._pods_at.get(place, self._first_attempt)
@@ -139,6 +150,12 @@ class SeenPods:
     def are_gone(self) -> bool:
         """Return whether the cluster shows none of the pods any more."""
         return all(seen.is_gone for seen in self._seen.values())
+
+    @property
+    def flips(self) -> tuple[Problem, ...]:
+        """Return what was told of pods that had succeeded before, in the order of their indexes."""
+        seen = sorted(self._seen.values(), key=lambda each: order(each.facts))
+        return tuple(each.flip for each in seen if each.flip is not None)
 
     @property
     def killed(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Embedded clusters with faults, all in one event loop of this process, and the logs as written."""
+"""Simulated nodes with faults, all in one event loop of this process, and the logs as written."""
 
 import asyncio
 import contextlib
@@ -6,10 +6,11 @@ import gc
 import logging
 import threading
 import warnings
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -18,9 +19,10 @@ from pytest_cre.embedded.faults import FaultBook
 from pytest_cre.embedded.kubeconfig import write_kubeconfig
 from pytest_cre.embedded.server import ClusterSettings, running_cluster
 from pytest_cre.simulator.api import ApiClient
+from pytest_cre.simulator.faults import Subject
 from pytest_cre.simulator.kubelet import Kubelet
 from pytest_cre.simulator.logbuffer import LogBuffer, Record, rendered
-from pytest_cre.simulator.scenario import load_scenario
+from pytest_cre.simulator.scenario import Scenario, load_scenario
 from pytest_cre.simulator.world import World
 
 TOKEN = "campaign"
@@ -43,21 +45,38 @@ class KeptLog(LogBuffer):
         return b"".join(rendered(record) for record in self.all)
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What the containers wrote, by pod and restart; pods of one name have logs of their own."""
+
+    kept: dict[tuple[str, int], list[KeptLog]] = field(default_factory=lambda: defaultdict(list))
+
+    def new_log(self, subject: Subject, restarts: int, clock_ns: Callable[[], int]) -> KeptLog:
+        """Return the log of a container that starts."""
+        log = KeptLog(clock_ns)
+        self.kept[subject.pod, restarts].append(log)
+        return log
+
+    def of(self, pod: str, restarts: int) -> list[bytes]:
+        """Return what pods of this name wrote in this life."""
+        return [log.source for log in self.kept.get((pod, restarts), ())]
+
+
 NOISY = ("aiohttp.server", "asyncio", "pytest_cre")  # loggers that tell of every fault
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """A running cluster, seen from within."""
+    """A running cluster, seen from within. `world` has the nodes that are ours."""
 
-    kubeconfig: Path
+    kubeconfig: Path  # of the harness
     world: World
-    api_faults: FaultBook
-    sources: dict[tuple[str, int], KeptLog]  # by pod and restart
+    sources: Sources
+    api_faults: FaultBook = field(default_factory=FaultBook)
 
 
 class Clusters:
-    """The event loop that serves them all."""
+    """The event loop that serves them all; here embedded clusters, one for each scenario."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -88,7 +107,7 @@ class Clusters:
         ready: Future[Cluster] = Future()
         stop = asyncio.Event()
         serving = asyncio.run_coroutine_threadsafe(
-            self._serve(scenario, seed, folder, ready, stop), self._loop
+            self._serve(load_scenario(str(scenario)), seed, folder, ready, stop), self._loop
         )
         serving.add_done_callback(lambda done: _pass_on(done, ready))
         try:
@@ -98,36 +117,54 @@ class Clusters:
             serving.result(timeout=60)
 
     async def _serve(
-        self, path: Path, seed: int, folder: Path, ready: Future[Cluster], stop: asyncio.Event
+        self,
+        scenario: Scenario,
+        seed: int,
+        folder: Path,
+        ready: "Future[Cluster]",
+        stop: asyncio.Event,
     ) -> None:
-        scenario = load_scenario(str(path))
+        async with self._cluster(scenario, seed, folder) as cluster:
+            ready.set_result(cluster)
+            await stop.wait()
+
+    @asynccontextmanager
+    async def _cluster(self, scenario: Scenario, seed: int, folder: Path) -> AsyncIterator[Cluster]:
+        """Serve a scenario; its logs are kept."""
         book = FaultBook.of(scenario.api_faults)
         settings = ClusterSettings(
             token=TOKEN, seed=seed, node_grace_s=9.0, job_backoff_s=0.2, bookmark_interval_s=1.0
         )
         authority = folder / "authority.pem"
         authority.write_bytes(self._identity.authority_pem)
-        sources: dict[tuple[str, int], KeptLog] = {}
-        async with running_cluster(settings, self._identity, book) as url:
-            world = World(scenario, seed)
-            world.new_log = lambda subject, restarts, clock_ns: sources.setdefault(
-                (subject.pod, restarts), KeptLog(clock_ns)
+        async with (
+            running_cluster(settings, self._identity, book) as url,
+            ApiClient(url, token=TOKEN, ca_file=str(authority)) as api,
+            playing_nodes(api, scenario, seed, lease_period_s=0.5) as (world, sources),
+        ):
+            kubeconfig = folder / "kubeconfig"
+            write_kubeconfig(
+                kubeconfig, server=url, token=TOKEN, authority_pem=self._identity.authority_pem
             )
-            async with ApiClient(url, token=TOKEN, ca_file=str(authority)) as api:
-                is_up = asyncio.Event()
-                playing = asyncio.create_task(Kubelet(api, world, lease_period_s=0.5).run(is_up))
-                await is_up.wait()
-                kubeconfig = folder / "kubeconfig"
-                write_kubeconfig(
-                    kubeconfig, server=url, token=TOKEN, authority_pem=self._identity.authority_pem
-                )
-                ready.set_result(
-                    Cluster(kubeconfig=kubeconfig, world=world, api_faults=book, sources=sources)
-                )
-                await stop.wait()
-                playing.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await playing
+            yield Cluster(kubeconfig=kubeconfig, world=world, sources=sources, api_faults=book)
+
+
+@asynccontextmanager
+async def playing_nodes(
+    api: ApiClient, scenario: Scenario, seed: int, *, lease_period_s: float
+) -> AsyncIterator[tuple[World, Sources]]:
+    """Play a scenario's nodes to an API server, from when they are ready."""
+    world, sources = World(scenario, seed), Sources()
+    world.new_log = sources.new_log
+    is_up = asyncio.Event()
+    playing = asyncio.create_task(Kubelet(api, world, lease_period_s=lease_period_s).run(is_up))
+    try:
+        await is_up.wait()
+        yield world, sources
+    finally:
+        playing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await playing
 
 
 async def _end_all() -> None:

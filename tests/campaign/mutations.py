@@ -1,13 +1,14 @@
 """Checks of the harness switched off, to see that the campaign notices."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from unittest import mock
 
 from pytest_cre.assessment import Assessor
 from pytest_cre.cluster.logread import LogReader
+from pytest_cre.evidence.model import GroupEvidence
 from pytest_cre.measure.model import Measurement
 
 SWITCH = "CRE_CAMPAIGN_WITHOUT"
@@ -34,22 +35,25 @@ def _never_gap() -> property:
 _measure_group = Assessor.measure_group
 
 
-def _measure_without_footer(assessor: Assessor, group: object) -> Measurement:
-    measurement = _measure_group(assessor, group)
-    reasons = tuple(each for each in measurement.reasons if each != "no-footer")
-    bandwidth = measurement.bandwidth
-    if bandwidth is None or reasons == measurement.reasons:
-        return measurement
-    tables = tuple(replace(table, is_complete=True) for table in bandwidth.tables)
-    return replace(
-        measurement,
-        reasons=reasons,
-        status="complete",
-        bandwidth=replace(bandwidth, tables=tables),
-    )
+def _blind_to(reason: str) -> Callable[[Assessor, GroupEvidence], Measurement]:
+    """Return a measuring that does not see such a reason against being complete."""
+
+    def measure(assessor: Assessor, group: GroupEvidence) -> Measurement:
+        measurement = _measure_group(assessor, group)
+        reasons = tuple(each for each in measurement.reasons if each != reason)
+        if reasons == measurement.reasons:
+            return measurement
+        bandwidth = measurement.bandwidth
+        if bandwidth is not None:
+            tables = tuple(replace(table, is_complete=True) for table in bandwidth.tables)
+            bandwidth = replace(bandwidth, tables=tables)
+        return replace(measurement, reasons=reasons, status="complete", bandwidth=bandwidth)
+
+    return measure
 
 
 _SWITCHED_OFF = {
     "log-gap": (LogReader, "has_gap", _never_gap()),
-    "footer": (Assessor, "measure_group", _measure_without_footer),
+    "footer": (Assessor, "measure_group", _blind_to("no-footer")),
+    "header": (Assessor, "measure_group", _blind_to("no-header")),
 }

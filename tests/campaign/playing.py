@@ -1,10 +1,10 @@
-"""One schedule played by the real workflow, and what must hold whatever went wrong."""
+"""One schedule played by the real workflow, and held against the rules."""
 
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from pytest_cre.assessment import Assessor
@@ -12,10 +12,21 @@ from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_su
 from pytest_cre.catalog.options import resolve_options
 from pytest_cre.cluster.client import connect
 from pytest_cre.cluster.inventory import read_nodes
-from pytest_cre.cluster.objects import CONFIG_MAP, JOB, LEASE, POD, SERVICE
+from pytest_cre.cluster.objects import (
+    CONFIG_MAP,
+    JOB,
+    JOB_SET,
+    LEASE,
+    MPI_JOB,
+    POD,
+    SERVICE,
+    TRAIN_JOB,
+)
 from pytest_cre.cluster.retry import RetryPolicy
 from pytest_cre.errors import ClusterProblem
+from pytest_cre.evidence.model import WorkflowEvidence
 from pytest_cre.evidence.store import masked, read_workflow, write_workflow
+from pytest_cre.judge.verdict import ItemVerdict
 from pytest_cre.plan.selection import select_nodes
 from pytest_cre.plan.workflow import plan_workflow
 from pytest_cre.run.cleanup import sweep
@@ -25,7 +36,9 @@ from pytest_cre.run.ledger import Ledger
 from pytest_cre.run.owner import create_owner
 from pytest_cre.run.workflow import run_workflow
 from tests.campaign.clusters import Cluster, Clusters
-from tests.campaign.schedules import KINDS, Schedule
+from tests.campaign.kinds import KINDS
+from tests.campaign.rules import false_logs, false_passes
+from tests.campaign.schedules import Schedule
 
 SCRIPTS = Path(__file__).parents[2] / "pytest_cre" / "workloads"
 RUN_TIMEOUT_S = 14.0
@@ -93,7 +106,9 @@ def _run(cluster: Cluster, schedule: Schedule, folder: Path, outcome: Outcome) -
     ledger = Ledger(folder / f"{run_id}.ledger.jsonl", run_id)
     stop = threading.Event()
     try:
-        selection = select_nodes(read_nodes(client), catalog().architectures)
+        selection = select_nodes(
+            read_nodes(client), catalog().architectures, names=sorted(cluster.world.nodes)
+        )
         entry = catalog().entries[schedule.entry]
         plan = plan_workflow(
             entry,
@@ -105,6 +120,7 @@ def _run(cluster: Cluster, schedule: Schedule, folder: Path, outcome: Outcome) -
             owner=create_owner(client, ledger),
             namespace=client.namespace,
             options=resolve_options(entry, schedule.options),
+            asked_kind=schedule.workload,
             scripts={script: (SCRIPTS / script).read_text() for script in entry.scripts},
         )
         with held_lease(client, run_id, "campaign", stop=stop, on_lost=stop.set) as lease:
@@ -119,8 +135,7 @@ def _run(cluster: Cluster, schedule: Schedule, folder: Path, outcome: Outcome) -
     assessor = Assessor(
         catalog(), simulated_limits=limits, missing_limit="skip", logs_place=str(folder)
     )
-    measurements = assessor.measure(evidence)
-    verdict = assessor.judge(evidence, measurements, assessor.limits(evidence, measurements))
+    verdict = _judged(assessor, evidence)
     outcome.code, outcome.text = verdict.code, assessor.text_of(verdict, evidence)
     if lease.loss is not None and verdict.code == "pass":
         outcome.code = "error"  # as a certification does
@@ -128,46 +143,13 @@ def _run(cluster: Cluster, schedule: Schedule, folder: Path, outcome: Outcome) -
         outcome.code = "error"
     if verdict.code != "pass" and not outcome.text:
         outcome.broken.append(f"{verdict.code} without a word")
-    _check_logs(cluster, evidence, outcome)
-    _check_passes(cluster, evidence, verdict, outcome)
+    outcome.broken += false_logs(cluster, evidence)
+    outcome.broken += false_passes(cluster, evidence, verdict, partial(_judged, assessor))
 
 
-def _check_logs(cluster: Cluster, evidence, outcome: Outcome) -> None:
-    """A log that is called whole is the source, byte for byte.
-
-    What was lost before anything was read leaves no trace in the log itself; such a log must not
-    lead to a pass, which is looked at apart.
-    """
-    for group in evidence.groups:
-        for log in group.logs:
-            source = _source(cluster, log)
-            if log.is_complete and not log.has_gap and not source.endswith(log.data):
-                outcome.broken.append(
-                    f"log of {log.pod} is called whole: {len(log.data)} of {len(source)} bytes"
-                )
-
-
-def _source(cluster: Cluster, log) -> bytes:
-    """Return what was written; a container that waited for its restart has the log before."""
-    counts = range(log.restart_count, -1, -1)
-    found = (cluster.sources.get((log.pod, count)) for count in counts)
-    return next((each.source for each in found if each is not None), b"")
-
-
-def _check_passes(cluster: Cluster, evidence, verdict, outcome: Outcome) -> None:
-    """No group passes that a fault has spoilt, nor with a log that lacks a byte."""
-    spoilers = {_action(name) for name, kind in KINDS.items() if kind.spoils}
-    spoilt = {subject.pod: action for action, subject in cluster.world.faults.hits}
-    codes = {(each.group, each.attempt): each.code for each in verdict.groups}
-    for group in evidence.groups:
-        if codes[group.group, group.attempt] != "pass":
-            continue
-        for pod in group.pods:
-            if spoilt.get(pod.name) in spoilers:
-                outcome.broken.append(f"passed in spite of {spoilt[pod.name]} on {pod.name}")
-        for log in group.logs:
-            if log.data != _source(cluster, log):
-                outcome.broken.append(f"passed with a part of the log of {log.pod}")
+def _judged(assessor: Assessor, evidence: WorkflowEvidence) -> ItemVerdict:
+    measurements = assessor.measure(evidence)
+    return assessor.judge(evidence, measurements, assessor.limits(evidence, measurements))
 
 
 def _check_nothing_left(
@@ -179,24 +161,20 @@ def _check_nothing_left(
     run_id = f"c{schedule.number}"
     if outcome.code == "error":
         sweep(client, run_id, [folder / f"{run_id}.ledger.jsonl"], patience_s=lambda: 20.0)
+    operated = [kind for kind in (JOB_SET, MPI_JOB, TRAIN_JOB) if client.serves(kind)]
     left = [
         f"{kind.kind}/{item['metadata']['name']}"
-        for kind in (JOB, POD, SERVICE, CONFIG_MAP, LEASE)
+        for kind in (JOB, POD, SERVICE, CONFIG_MAP, LEASE, *operated)
         for item in client.list(kind, label_selector=f"cre.pytest.org/run={run_id}").items
     ]
     if left:
         outcome.broken.append(f"left behind: {', '.join(left)}")
 
 
-def _action(name: str) -> str:
-    import random
-
-    return str(KINDS[name].draw(random.Random(0))["action"])
-
-
 def _count(cluster: Cluster, outcome: Outcome) -> None:
-    """Count by kind: where two share an action, each that was planted and came."""
+    """Count by kind; where two on nodes share an action, each that was planted and came."""
     came = Counter(action for action, _ in cluster.world.faults.hits)
-    came |= cluster.api_faults.counts
+    planted = iter(cluster.api_faults.planted)
     for name in outcome.schedule.kinds:
-        outcome.fired[name] += came[_action(name)]
+        kind = KINDS[name]
+        outcome.fired[name] += came[kind.action] if kind.where == "faults" else next(planted).hits

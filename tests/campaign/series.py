@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.campaign.clusters import Clusters
+from tests.campaign.kinds import KINDS
 from tests.campaign.mutations import without
 from tests.campaign.playing import Outcome, play
-from tests.campaign.schedules import KINDS, draw_schedule
+from tests.campaign.schedules import draw_schedule
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,8 @@ def test_document_and_text_of_a_burn_in_tell_each_gpu():
     ("change", "status", "reason"),
     [
         (lambda lines: lines[:-1], "incomplete", "no-footer"),
+        # Each GPU has the same number of rows, so nothing else tells that the first ones are lost.
+        (lambda lines: lines[5:], "incomplete", "no-header"),
         (lambda lines: [*lines[:6], END], "incomplete", "rows-missing"),
         (lambda lines: [line for line in lines if "gpu=1" not in line], "incomplete", "fewer-gpus"),
         (lambda lines: [*lines[:6], lines[6][:60], END], "incomplete", "torn-rows"),

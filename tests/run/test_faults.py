@@ -146,24 +146,52 @@ def test_job_past_its_own_deadline_is_a_timeout(cluster, run):
     assert "pod-deleted" not in codes(group)
 
 
-def test_pod_that_flips_to_failed_after_success_keeps_its_success(cluster, run, play_pass, later):
-    def play(fake, job):
-        first, second = running_pair(fake, job)
-        fake.end_pod(first, log=RANK_0)
-        fake.end_pod(second, log=RANK_0)
+@pytest.fixture
+def flip(cluster, later):
+    """Let the first pod of a pair that succeeded be told of as not admitted; then end the Job."""
 
-        def flip():
-            first["status"] |= {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
-            fake.put(first)
-            fake.end_job(job)
+    def play(*end, exit_code=0):
+        def on_job(fake, job):
+            first, second = running_pair(fake, job)
+            fake.end_pod(first, log=RANK_0)
+            fake.end_pod(second, exit_code=exit_code, log=RANK_0)
 
-        later(0.2, flip)
+            def flip():
+                first["status"] |= {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+                fake.put(first)
+                fake.end_job(job, *end)
 
-    cluster.on_job = play
+            later(0.2, flip)
+
+        cluster.on_job = on_job
+
+    return play
+
+
+def test_pod_that_flips_to_failed_after_success_keeps_its_success(run, flip):
+    flip()
     (group,) = run().groups
 
     assert [pod.phase for pod in group.pods] == ["Succeeded", "Succeeded"]
     assert group.problems == ()
+
+
+def test_job_that_fails_because_a_pod_flips_after_success_has_lost_that_pod(run, flip):
+    flip("Failed", "BackoffLimitExceeded")
+    (group,) = run().groups
+
+    assert [pod.phase for pod in group.pods] == ["Succeeded", "Succeeded"]
+    assert codes(group) == ["pod-evicted", "job-failed"]
+    assert (group.problems[0].node, group.problems[0].pod) == ("n1", group.pods[0].name)
+    assert group.problems[0].message == "it had succeeded, and then: UnexpectedAdmissionError"
+
+
+def test_flip_after_success_explains_no_job_in_which_another_pod_failed(run, flip):
+    flip("Failed", "BackoffLimitExceeded", exit_code=3)
+    (group,) = run().groups
+
+    assert codes(group) == ["job-failed"]
+    assert group.problems[0].node == "n2"
 
 
 # Pods and nodes are lost
