@@ -7,7 +7,7 @@ import logging
 import threading
 import warnings
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -62,6 +62,22 @@ class Sources:
         return [log.source for log in self.kept.get((pod, restarts), ())]
 
 
+class ListenedClient(ApiClient):
+    """What kubelets speak through. `ends`: the phase first told of each pod's end, by UID."""
+
+    def __init__(self, *arguments: object, **more: object) -> None:
+        super().__init__(*arguments, **more)
+        self.ends: dict[str, str] = {}
+
+    async def call(self, verb: str, path: str, body: object = None, **more: object) -> object:
+        """Call, and note the end of a pod that is told so."""
+        if path.endswith("/status") and "/pods/" in path and isinstance(body, dict):
+            phase = body.get("status", {}).get("phase")
+            if phase in ("Succeeded", "Failed"):
+                self.ends.setdefault(body["metadata"]["uid"], phase)
+        return await super().call(verb, path, body, **more)
+
+
 NOISY = ("aiohttp.server", "asyncio", "pytest_cre")  # loggers that tell of every fault
 
 
@@ -72,6 +88,7 @@ class Cluster:
     kubeconfig: Path  # of the harness
     world: World
     sources: Sources
+    ends: Mapping[str, str]  # the phase that was first told of each pod's end, by UID
     api_faults: FaultBook = field(default_factory=FaultBook)
 
 
@@ -139,14 +156,20 @@ class Clusters:
         authority.write_bytes(self._identity.authority_pem)
         async with (
             running_cluster(settings, self._identity, book) as url,
-            ApiClient(url, token=TOKEN, ca_file=str(authority)) as api,
+            ListenedClient(url, token=TOKEN, ca_file=str(authority)) as api,
             playing_nodes(api, scenario, seed, lease_period_s=0.5) as (world, sources),
         ):
             kubeconfig = folder / "kubeconfig"
             write_kubeconfig(
                 kubeconfig, server=url, token=TOKEN, authority_pem=self._identity.authority_pem
             )
-            yield Cluster(kubeconfig=kubeconfig, world=world, sources=sources, api_faults=book)
+            yield Cluster(
+                kubeconfig=kubeconfig,
+                world=world,
+                sources=sources,
+                ends=api.ends,
+                api_faults=book,
+            )
 
 
 @asynccontextmanager

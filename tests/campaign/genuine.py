@@ -12,7 +12,7 @@ from pytest_cre.simulator.api import ApiClient, ApiRefusal
 from pytest_cre.simulator.kubelet import LEASE_PERIOD_S
 from pytest_cre.simulator.nodeobjects import LEASE_NAMESPACE
 from pytest_cre.simulator.scenario import Scenario
-from tests.campaign.clusters import Cluster, Clusters, playing_nodes
+from tests.campaign.clusters import Cluster, Clusters, ListenedClient, playing_nodes
 
 
 class GenuineClusters(Clusters):
@@ -29,14 +29,17 @@ class GenuineClusters(Clusters):
         encoded = config["clusters"][0]["cluster"]["certificate-authority-data"]
         authority.write_bytes(base64.b64decode(encoded))
         token = config["users"][0]["user"]["token"]
-        async with ApiClient(self._plane.server, token=token, ca_file=str(authority)) as api:
+        async with ListenedClient(self._plane.server, token=token, ca_file=str(authority)) as api:
             try:
                 async with playing_nodes(api, scenario, seed, lease_period_s=LEASE_PERIOD_S) as (
                     world,
                     sources,
                 ):
                     yield Cluster(
-                        kubeconfig=self._plane.harness_kubeconfig, world=world, sources=sources
+                        kubeconfig=self._plane.harness_kubeconfig,
+                        world=world,
+                        sources=sources,
+                        ends=api.ends,
                     )
             finally:
                 for node in scenario.nodes:

@@ -5,10 +5,12 @@ from dataclasses import replace
 from math import isclose
 
 from pytest_cre.evidence.model import GroupEvidence, LogStream, PodFacts, WorkflowEvidence
+from pytest_cre.judge.group import OF_LEDGER
 from pytest_cre.judge.verdict import GroupVerdict, ItemVerdict
 from tests.campaign.clusters import Cluster
 from tests.campaign.kinds import KINDS
 
+FROM_OUTSIDE = ("delete-pod", "evict", "evict-unmarked", "preempt")
 Judge = Callable[[WorkflowEvidence], ItemVerdict]
 
 
@@ -45,14 +47,22 @@ def false_passes(
             if _source(cluster, log) is None:
                 yield f"passed with a part of the log of {log.pod}"
         if not _are_alike(passed, whole[group.key]):
-            yield f"{group.group} passed otherwise than with the whole logs"
+            words = f"{_words(passed)} for {_words(whole[group.key])}"
+            yield f"{group.group} passed otherwise than with the whole logs: {words}"
 
 
 def _spoilt(cluster: Cluster) -> dict[str, str]:
-    """Return the pods, by UID, that a fault has hit after which they cannot be part of a pass."""
+    """Return the pods, by UID, that a fault has hit after which they cannot be part of a pass.
+
+    What somebody does to a pod from outside may come when it has just succeeded.
+    """
     spoilers = {kind.action for kind in KINDS.values() if kind.spoils}
-    hits = cluster.world.faults.hits
-    return {subject.pod_uid: action for action, subject in hits if action in spoilers}
+    return {
+        subject.pod_uid: action
+        for action, subject in cluster.world.faults.hits
+        if action in spoilers
+        and not (action in FROM_OUTSIDE and cluster.ends.get(subject.pod_uid) == "Succeeded")
+    }
 
 
 def _was_replaced(pod: PodFacts, group: GroupEvidence) -> bool:
@@ -100,14 +110,30 @@ def _by_group(verdict: ItemVerdict) -> dict[tuple[str, int], GroupVerdict]:
 
 
 def _are_alike(one: GroupVerdict, other: GroupVerdict) -> bool:
-    """Return whether two verdicts agree in figures, to a hundredth, and in what these come to.
+    """Return whether two verdicts agree in their figures, to a hundredth, and what these come to.
 
-    What a training's lost line had told, the ledger works out from the steps.
+    Not those of the ledger: it counts real time, which a busy machine stretches, and works out from
+    the steps what a lost line had told.
     """
-    if one.code != other.code or len(one.checks) != len(other.checks):
-        return False
-    return all(
-        (a.metric, a.code) == (b.metric, b.code)
-        and (a.measured == b.measured or isclose(a.measured or 0, b.measured or 0, rel_tol=0.01))
-        for a, b in zip(one.checks, other.checks, strict=True)
+    judged = [
+        [check for check in group.checks if check.metric not in OF_LEDGER] for group in (one, other)
+    ]
+    is_as_good = one.code == other.code or any(
+        check.code == other.code for check in other.checks if check.metric in OF_LEDGER
     )
+    return (
+        is_as_good
+        and len(judged[0]) == len(judged[1])
+        and all(
+            (a.metric, a.code) == (b.metric, b.code)
+            and (
+                a.measured == b.measured or isclose(a.measured or 0, b.measured or 0, rel_tol=0.01)
+            )
+            for a, b in zip(*judged, strict=True)
+        )
+    )
+
+
+def _words(group: GroupVerdict) -> str:
+    figures = (f"{each.metric} {each.measured} {each.code}" for each in group.checks)
+    return ", ".join((group.code, *figures))
