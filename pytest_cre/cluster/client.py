@@ -257,7 +257,8 @@ class Client:
         """Create an object, or take the one that a request whose answer was lost has created.
 
         Names are deterministic, so an object of this name with our run label is ours. A field that
-        the API server does not know is refused, not dropped. Raises `Conflict` when the name belongs to somebody else, or its object is being deleted.
+        the API server does not know is refused, not dropped. Raises `Conflict` when the name belongs
+        to somebody else, or its object is being deleted.
         """
         kind, metadata = kind_of(manifest), metadata_of(manifest)
         name, namespace = str(metadata["name"]), str(metadata.get("namespace") or self.namespace)
