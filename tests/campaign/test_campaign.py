@@ -113,11 +113,15 @@ LOST_UNREAD = (
     ids=["footer", "log-gap", "header"],
 )
 def test_harness_that_does_not_look_is_caught(tmp_path, check, schedule, words):
+    caught = False
     with Clusters() as clusters:
-        sound = play(clusters, schedule, tmp_path / "sound")
-        with without(check):
-            blind = play(clusters, schedule, tmp_path / "blind")
-
-    assert sound.broken == []
-    assert sound.code != "pass"
-    assert any(words in each for each in blind.broken), (blind.code, blind.text)
+        for number in range(5):  # on a busy machine a fault may strike a moment too late
+            sound = play(clusters, schedule, tmp_path / f"sound-{number}")
+            assert sound.broken == []
+            assert sound.code != "pass"
+            with without(check):
+                blind = play(clusters, schedule, tmp_path / f"blind-{number}")
+            caught = any(words in each for each in blind.broken)
+            if caught:
+                break
+    assert caught, (blind.code, blind.text)
