@@ -61,6 +61,8 @@ def line(name: str, way: str, report: RunReport) -> str:
 
 def main(names: Sequence[str]) -> int:
     """Run the profiles named, or all; print the table."""
+    if unknown := sorted({*names} - {*HEALTHY}):
+        sys.exit(f"profile {unknown[0]!r} is unknown; choices: {', '.join(HEALTHY)}")
     catalog = load_catalog(suites=[shipped_suites()], profiles=[shipped_profiles()])
     heads = " ".join(f"{code:>14}" for code in COLUMNS)
     sys.stdout.write(f"{'profile':<14} {'limits':<10} {'result':<11} {heads}\n")
