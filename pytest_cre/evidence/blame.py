@@ -45,10 +45,12 @@ def failed_on_their_own(
     failed well after the first. Without any, the ones that were restarted. A launcher tells nothing
     of the node that it is on.
     """
-    left_alone = {log.pod for log in logs if _LOST_PEER.search(log.data[-_TAIL_BYTES:])}
-    failed = [
-        pod for pod in failed_pods(pods) if pod.name not in left_alone and pod.role != "launcher"
-    ]
+    failed = [pod for pod in failed_pods(pods) if pod.role != "launcher"]
+    names = {pod.name for pod in failed}
+    left_alone = {
+        log.pod for log in logs if log.pod in names and _LOST_PEER.search(log.data[-_TAIL_BYTES:])
+    }
+    failed = [pod for pod in failed if pod.name not in left_alone]
     own = [pod for pod in failed if not was_ended_from_outside(pod)]
     own = [pod for pod in own if pod.reason == "OOMKilled"] or own
     ends = [pod.finished_ns for pod in own if pod.finished_ns is not None]

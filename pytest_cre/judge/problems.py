@@ -108,9 +108,9 @@ def suspects(evidence: GroupEvidence) -> list[PodFacts]:
     while it ran, if any.
     """
     blamed = {each.pod for each in evidence.problems if each.code in FAILED}
-    own = failed_on_their_own(evidence.last_pods, evidence.logs)
+    own = {pod.uid for pod in failed_on_their_own(evidence.last_pods, evidence.logs)}
     failed = failed_pods(evidence.last_pods, blamed=blamed)
-    return sorted(failed, key=lambda pod: pod not in own)
+    return sorted(failed, key=lambda pod: pod.uid not in own)
 
 
 def _signal(exit_code: int) -> str:

@@ -246,9 +246,7 @@ class LogText:
 
     def _one_line(self, block: bytes, at: int) -> int:
         end = block.index(b"\n", at)
-        raw = block[at:end]
-        if ESCAPE in raw:
-            raw = without_escapes(raw)
+        raw = without_escapes(block[at:end])
         if self._records or b" P" in raw[:80]:
             record = _CRI_RECORD.match(raw)
             if record is not None:

@@ -1,6 +1,5 @@
 """The guide to an entry of one's own, followed to the letter in an empty folder."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -13,6 +12,7 @@ from pytest_cre.catalog.loader import load_catalog, shipped_profiles, shipped_su
 from pytest_cre.catalog.options import resolve_options
 from pytest_cre.catalog.pattern import compile_pattern
 from pytest_cre.cli import main
+from tests.home import home_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-entry.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -89,11 +89,10 @@ def test_mistake_of_the_guide_is_told_as_the_guide_says(folder, capsys):
 
 
 def certify(folder, command):
-    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     return subprocess.run(
         [sys.executable, "-m", *command],
         cwd=folder,
-        env={**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")},
+        env=home_in(folder),
         capture_output=True,
         text=True,
         timeout=120,

@@ -1,7 +1,6 @@
 """Site limits from accepted runs: what is taken, what is refused, and that a run takes the file."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import yaml
 
 from pytest_cre.cli import main
 from pytest_cre.evidence.manifest import sealed
+from tests.home import home_in
 
 CERTIFY = ("-m", "certification", "-p", "no:cacheprovider", "--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
@@ -18,11 +18,10 @@ ENTRY = ("--cre-scenario", "h100-2", "--cre-scale", "intra-node", "-k", "nccl-al
 
 
 def certify(folder, *arguments):
-    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *CERTIFY, *SMALL, *ENTRY, *arguments],
         cwd=folder,
-        env={**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")},
+        env=home_in(folder),
         capture_output=True,
         text=True,
         timeout=120,

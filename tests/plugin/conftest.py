@@ -1,7 +1,6 @@
 """Whole runs of pytest that certify, each in a folder of its own, and a cluster to watch them on."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import yaml  # noqa: F401
 from pytest_cre.cluster.client import Client, connect
 from pytest_cre.cluster.local import LocalCluster, start_embedded
 from pytest_cre.cluster.objects import CONFIG_MAP, JOB, LEASE, POD, SERVICE
+from tests.home import home_in
 
 OURS = "app.kubernetes.io/managed-by=pytest-cre"
 SUITES = ("--pyargs", "pytest_cre.suites")
@@ -43,9 +43,7 @@ class Certifier:
     started: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-        state = str(self.folder / "state")
-        return {**kept, "HOME": str(self.folder), "XDG_STATE_HOME": state, "COLUMNS": "200"}
+        return {**home_in(self.folder), "COLUMNS": "200"}
 
     def start(self, *arguments: str, **popen: object) -> "subprocess.Popen[str]":
         reports = ("--junitxml=r.xml", "--cre-junit=m.xml", "--cre-json=r.json")

@@ -1,21 +1,21 @@
 """What a run may cost: what does not fit is never started, and the run is not green for it."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.home import home_in
+
 
 def certify(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict]:
-    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--pyargs", "pytest_cre.suites", "-m", "certification",
          "-p", "no:cacheprovider", "--cre-json=r.json", "--cre-scenario=h100-2", *arguments],
         cwd=folder,
-        env={**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")},
+        env=home_in(folder),
         capture_output=True,
         text=True,
         timeout=120,

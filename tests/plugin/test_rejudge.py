@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from pytest_cre.evidence.manifest import sealed
+from tests.home import home_in
 
 SUITES = ("--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
 
 
 def environment(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-    return {**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "200"}
+    return {**home_in(folder), "COLUMNS": "200"}
 
 
 def pytest_command(*arguments: str) -> list[str]:

@@ -1,11 +1,12 @@
 """The scripts in pods of a Job that are real processes on this machine, from manifest to verdict."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
+
+from tests.home import home_in
 
 TIMEOUT_S = 240
 SCENARIO = """\
@@ -89,7 +90,6 @@ def items(tmp_path_factory, torch_python):
         "    cre_check(cre_workflow)\n"
     )
     options = [word for each in OPTIONS.items() for word in ("--cre-option", "=".join(each))]
-    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-m", "certification", "-p", "no:cacheprovider"),
@@ -97,7 +97,7 @@ def items(tmp_path_factory, torch_python):
             *("--cre-catalog", "mine", "--cre-json=r.json", *options),
         ],
         cwd=folder,
-        env={**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")},
+        env=home_in(folder),
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
