@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_cre.embedded.deletion import OWN_NAMESPACES
 from tests.conformance.api import MERGE, Api
-from tests.conformance.kubelet import Kubelet, serving_kubelet
+from tests.conformance.kubelet import serving_kubelet
 
 # Short times, so that nothing has to be waited for.
 ORDINARY = ("--seed", "7", "--page-lifetime", "0.4", "--job-backoff", "0.1")
@@ -47,15 +48,23 @@ class Cluster(Api):
     def clear(self):
         """Delete all that tests have made."""
         self("DELETE", "/api/v1/nodes")
-        for namespace in self.get("/api/v1/namespaces")["items"]:
-            self("DELETE", f"/api/v1/namespaces/{namespace['metadata']['name']}")
-        for kind in ("api/v1/%s/configmaps", "api/v1/%s/services", "apis/batch/v1/%s/jobs"):
-            path = f"/{kind % 'namespaces/default'}?propagationPolicy=Background"
+        names = [item["metadata"]["name"] for item in self.get("/api/v1/namespaces")["items"]]
+        namespaces = [f"/api/v1/namespaces/{name}" for name in names if name not in OWN_NAMESPACES]
+        for path in namespaces:
             self("DELETE", path)
-        for pod in self.get("/api/v1/pods")["items"]:
-            path = Kubelet.path(pod)
+        for place in ("batch/v1", "jobs"), ("v1", "pods"), ("v1", "configmaps"), ("v1", "services"):
+            self._clear(*place)
+        for path in namespaces:
+            self.gone(path)
+
+    def _clear(self, version, plural):
+        """Delete all objects of a kind, whatever holds them."""
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        for item in self.get(f"{root}/{plural}")["items"]:
+            metadata = item["metadata"]
+            path = f"{root}/namespaces/{metadata['namespace']}/{plural}/{metadata['name']}"
+            self("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
             self("PATCH", path, {"metadata": {"finalizers": None}}, content_type=MERGE)
-            self("DELETE", path, {"gracePeriodSeconds": 0})
             self.gone(path)
 
     def stop(self):
