@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 # Many tests wait for a cluster of their own: two for each core.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
+# Tests start thousands of interpreters, which would each compile the package where this is set.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Genuine Kubernetes, built once into the user's cache; KUBERNETES=1.36.3 takes that version.
 BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
 
@@ -26,7 +29,7 @@ clients: $(READY)
 integration: $(READY)
 	$(BUILD) >/dev/null || { [ $$? = 2 ] && \
 		$(BIN)/python -m pip install --quiet --editable '.[dev,controlplane]' && $(BUILD) >/dev/null; }
-	$(BIN)/python -m pytest tests/integration --cre-controlplane="$$($(BUILD))"
+	$(BIN)/python -m pytest tests/integration -n 2 --dist loadfile --cre-controlplane="$$($(BUILD))"
 	$(BIN)/pytest -m certification --cre-cluster controlplane --cre-controlplane="$$($(BUILD))"
 
 # random fault schedules, each on a cluster of its own; `make campaign N=1000` takes long
