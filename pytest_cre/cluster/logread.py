@@ -43,7 +43,7 @@ class LogTiming:
     read_silence_s: float = 30.0  # in a final read
     first_pause_s: float = 0.1
     longest_pause_s: float = 5.0
-    breath_s: float = 0.4  # after a few bytes: hundreds of followers must not wake all the time
+    breath_s: float = 0.6  # after a few bytes: hundreds of followers must not wake all the time
     jitter: Callable[[], float] = field(default=random.random)
 
 
