@@ -416,7 +416,8 @@ PARAMS = LedgerParams(reference_step_s=1, log_interval=1)
 
 def maxtext(*, flushed_every: int = 1) -> bytes:
     """Return 50 steps of 1 s from second 10 on, whose lines carry no time of their own."""
-    lines = []
+    began = clock(EPOCH_NS).replace(" ", "T")
+    lines = [f"{began}000Z System Information: Jax Version: 0.7.2\n"]
     for step in range(1, 51):
         flushed = -(-step // flushed_every) * flushed_every
         stamp = clock(EPOCH_NS + ns(10 + flushed)).replace(" ", "T")

@@ -57,6 +57,7 @@ FLAG_WORDS = {
     "resume_inferred": "the step of a resume is inferred, for no line tells it",
     "save_unconfirmed": "a checkpoint was begun and never confirmed",
     "skipped_steps": "steps were skipped",
+    "start_unseen": "the log may lack its beginning, for no line tells of a start",
     "starts_midway": "the log begins in the middle of a training",
     "steps_counted": "steps carry no number and were counted",
 }

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from pytest_cre.measure.events import StepRun, TrainingEvent
+from pytest_cre.measure.events import SAVING, StepRun, TrainingEvent
 from pytest_cre.measure.history import Attempt, History, greatest, least
 from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.ordering import Item, in_order
 
 _LOADING = frozenset(("load_start", "load_end", "train_ready"))
-_SAVING = frozenset(("save_start", "save_unblock", "save_commit"))
 _EVALUATING = frozenset(("eval_start", "eval_end"))
 
 
@@ -152,7 +151,7 @@ class _Splitter:
                 attempt.pending.append(event)
                 return
             attempt.load(event, t_ns)
-        elif event.kind in _SAVING:
+        elif event.kind in SAVING:
             attempt.saves.append(event)
         elif event.kind in _EVALUATING:
             attempt.evals.append(event)
@@ -205,9 +204,9 @@ class _Splitter:
             return last if joins else self._new(t_ns, None)
         if event.kind in ("abort", "end"):
             return self._leaving(event, t_ns, last)
-        if event.kind in _SAVING and self._is_by_a_clock_only(t_ns, last):
+        if event.kind in SAVING and self._is_by_a_clock_only(t_ns, last):
             return self.history.attempts[-2]
-        if last.exit_ns is None or event.kind in _SAVING or event.kind in _EVALUATING:
+        if last.exit_ns is None or event.kind in SAVING or event.kind in _EVALUATING:
             return last
         late = event.kind == "step" and t_ns <= last.exit_ns + self.tolerance_ns
         late = late and (last.has_progress or last.train_ready_ns is not None)

@@ -47,6 +47,9 @@ KIND_RANK: dict[EventKind, int] = {
     "end": 13,
     "window_close": 14,
 }
+# What comes before the first step of an attempt.
+BEGINNINGS: tuple[EventKind, ...] = ("proc_start", "load_start", "load_end", "train_ready")
+SAVING: tuple[EventKind, ...] = ("save_start", "save_unblock", "save_commit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

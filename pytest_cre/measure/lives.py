@@ -3,13 +3,14 @@
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isnan
 from typing import Literal
 
 from pytest_cre.measure.history import Attempt, History
 from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.pauses import Pauses
-from pytest_cre.measure.reference import Reference
+from pytest_cre.measure.reference import Reference, print_interval
 
 # open: it still runs at the end of the window; unseen: the last attempt, and nothing tells how it ended;
 # unknown: an earlier attempt, and nothing tells how it ended.
@@ -137,6 +138,8 @@ class _Settler:
         """Return the attempt settled; `floor_ns` is the exit before it."""
         attempt, times = self.attempt, self.attempt.steps.times_ns
         base, resumed = self._resume(durable)
+        if self._lacks_first_steps(base):
+            self.history.flags.add("start_unseen")
         known = self._earliest_seen()
         ready_ns = self._ready(base, known if known is not None else floor_ns)
         start_ns = known if known is not None else ready_ns
@@ -205,6 +208,17 @@ class _Settler:
             return True
         pace_ns = self.reference.step_ns or 0.0
         return first * pace_ns > 2 * (self.attempt.steps.times_ns[0] - started_ns)
+
+    def _lacks_first_steps(self, base: int) -> bool:
+        """Return whether there should be lines before the first one with a step."""
+        if not self.numbers:
+            return False
+        covered = self.numbers[0] - base
+        if covered <= (self.attempt.first_covers or self.reference.interval):
+            return False
+        # Profiles tell the interval at which lines are counted; they may be printed more rarely.
+        rises = (after - before for before, after in pairwise(self.numbers[:2]))
+        return covered > max((print_interval(self.history.attempts), *rises))
 
     def _earliest_seen(self) -> int | None:
         attempt = self.attempt

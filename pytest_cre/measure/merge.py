@@ -79,6 +79,9 @@ def merge(
     ]
     for each in told:
         each.attempt = (attempts or {}).get(each.name)
+    if _could_tell_a_start(readers, winner, by_profile=by_profile) and _lacks_a_start(told):
+        flags.add("start_unseen")
+    for each in told:
         if each.name in started_streams:
             _drop_first_start(each)
     skews_s = _correct_skew(told)
@@ -127,6 +130,30 @@ def _winner(readers: Sequence[TrainingReader]) -> type[Dialect] | None:
         return with_steps[0]
     with_facts = [dialect for dialect in order if facts[dialect]]
     return max(with_facts, key=lambda dialect: facts[dialect]) if with_facts else None
+
+
+def _could_tell_a_start(
+    readers: Mapping[str, TrainingReader], winner: type[Dialect] | None, *, by_profile: bool
+) -> bool:
+    """Return whether a line of a start would have been known: of every framework, not of every profile."""
+    if by_profile:
+        return any(r.by_profile and r.by_profile.profile.tells_starts for r in readers.values())
+    return winner is not None
+
+
+def _lacks_a_start(told: Sequence[Told]) -> bool:
+    """Return whether an attempt has progress in its logs, and nothing of what comes before it.
+
+    Where such lines are gone, those of saves may be gone with them.
+    """
+    attempts: dict[int | None, list[Told]] = {}
+    for each in told:
+        attempts.setdefault(each.attempt, []).append(each)
+    return any(
+        any(each.has_progress for each in of_attempt)
+        and not any(each.has_beginning for each in of_attempt)
+        for of_attempt in attempts.values()
+    )
 
 
 def _drop_first_start(told: Told) -> None:

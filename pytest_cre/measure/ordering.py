@@ -6,16 +6,12 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import attrgetter, le
 
-from pytest_cre.measure.events import KIND_RANK, StepRun, TrainingEvent
+from pytest_cre.measure.events import BEGINNINGS, KIND_RANK, StepRun, TrainingEvent
 
 Item = TrainingEvent | StepRun
 
 # What may end one attempt or begin another: a run of steps is cut there.
-_STRUCTURAL = frozenset(
-    ("proc_start", "abort", "end", "load_start", "load_end", "train_ready", "step")
-)
-
-_STARTS = ("proc_start", "load_start", "load_end", "train_ready")
+_STRUCTURAL = frozenset((*BEGINNINGS, "abort", "end", "step"))
 
 
 def first_ns(item: Item) -> int:
@@ -166,8 +162,8 @@ def _instants_in_order(items: list[Item]) -> list[Item]:
         group = list(instant)
         if len(group) > 1:
             group = _as_written(group)
-            if is_running and any(_is(item, _STARTS[:1]) for item in group):
-                group.sort(key=lambda item: _is(item, _STARTS))
+            if is_running and any(_is(item, BEGINNINGS[:1]) for item in group):
+                group.sort(key=lambda item: _is(item, BEGINNINGS))
         ordered.extend(group)
         for item in group:
             if not _is(item, ("window_open", "window_close", "gap")):

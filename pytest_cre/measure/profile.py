@@ -96,6 +96,11 @@ class CompiledProfile:
                 return self._match(kind, found)
         return None
 
+    @property
+    def tells_starts(self) -> bool:
+        """Return whether it has a pattern for starts."""
+        return "applicationStart" in self._patterns
+
     def is_start(self, text: bytes) -> bool:
         """Return whether the line tells of a start; other patterns may match it too."""
         pattern = self._patterns.get("applicationStart")

@@ -70,6 +70,7 @@ FLAGS: Mapping[str, str] = {
     "resume_inferred": "the step of a resume is inferred, no line tells it",
     "save_unconfirmed": "a save was never confirmed",
     "skipped_steps": "iterations were skipped or not a number",
+    "start_unseen": "nothing of what comes before the first lines with steps is in the log",
     "starts_midway": "the log begins in the middle of a run",
     "steps_counted": "lines carry no step number; they were counted",
     "year_unknown": "times carry no year; 1972 stands for it",

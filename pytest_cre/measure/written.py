@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_cre.measure.account import LedgerParams
-from pytest_cre.measure.events import EventKind, TrainingEvent
+from pytest_cre.measure.events import BEGINNINGS, EventKind, TrainingEvent
 from pytest_cre.measure.goodput import account
 from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.model import CheckpointRecord, Measurement, RecordName, TrainingMeasurement
@@ -18,8 +18,6 @@ _RECORDS: Mapping[EventKind, RecordName] = {
     "load_start": "load_start",
     "load_end": "load_done",
 }
-
-_BEGINNINGS = ("proc_start", "load_start", "load_end", "train_ready")
 
 
 def measure_events(events: Sequence[TrainingEvent], params: LedgerParams) -> Measurement:
@@ -82,11 +80,11 @@ def measure_events(events: Sequence[TrainingEvent], params: LedgerParams) -> Mea
 def _last_abort(events: Sequence[TrainingEvent]) -> TrainingEvent | None:
     """Return the abort that nothing of an attempt came after, or None."""
     last: TrainingEvent | None = None
-    for event in sorted(events, key=lambda e: (e.t_ns or 0, e.kind in _BEGINNINGS)):
+    for event in sorted(events, key=lambda e: (e.t_ns or 0, e.kind in BEGINNINGS)):
         if event.kind == "abort":
             last = event
         elif event.kind not in ("window_open", "window_close", "gap") and (
-            last is None or event.kind in _BEGINNINGS or event.t_ns != last.t_ns
+            last is None or event.kind in BEGINNINGS or event.t_ns != last.t_ns
         ):
             last = None
     return last

@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import isclose
 
 from pytest_cre.evidence.model import GroupEvidence, LogStream, PodFacts, WorkflowEvidence
-from pytest_cre.judge.group import OF_LEDGER
 from pytest_cre.judge.verdict import GroupVerdict, ItemVerdict
 from tests.campaign.clusters import Cluster
 from tests.campaign.kinds import KINDS
@@ -110,26 +109,16 @@ def _by_group(verdict: ItemVerdict) -> dict[tuple[str, int], GroupVerdict]:
 
 
 def _are_alike(one: GroupVerdict, other: GroupVerdict) -> bool:
-    """Return whether two verdicts agree in their figures, to a hundredth, and what these come to.
-
-    Not those of the ledger: it counts real time, which a busy machine stretches, and works out from
-    the steps what a lost line had told.
-    """
-    judged = [
-        [check for check in group.checks if check.metric not in OF_LEDGER] for group in (one, other)
-    ]
-    is_as_good = one.code == other.code or any(
-        check.code == other.code for check in other.checks if check.metric in OF_LEDGER
-    )
+    """Return whether two verdicts agree in their figures, to a hundredth, and what these come to."""
     return (
-        is_as_good
-        and len(judged[0]) == len(judged[1])
+        one.code == other.code
+        and len(one.checks) == len(other.checks)
         and all(
             (a.metric, a.code) == (b.metric, b.code)
             and (
                 a.measured == b.measured or isclose(a.measured or 0, b.measured or 0, rel_tol=0.01)
             )
-            for a, b in zip(*judged, strict=True)
+            for a, b in zip(one.checks, other.checks, strict=True)
         )
     )
 

@@ -531,7 +531,7 @@ def test_judge_group_bandwidth_where_training_was_run_is_inconclusive(
     assert by_limit.reasons == ("goodput was not measured",)
 
 
-@pytest.mark.parametrize("flag", ["no_timestamps", "log_gap", "exit_unknown"])
+@pytest.mark.parametrize("flag", ["no_timestamps", "log_gap", "exit_unknown", "start_unseen"])
 @pytest.mark.parametrize("floor", [0.5, 0.99])
 def test_judge_group_doubtful_ratio_is_inconclusive_on_both_sides_of_its_limit(
     evidence, training, limit, flag, floor

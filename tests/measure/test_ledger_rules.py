@@ -212,7 +212,27 @@ def test_first_step_too_far_to_have_been_reached_means_an_older_run():
 def test_log_that_was_rotated_away_is_credited_where_the_steps_fit():
     run = measured("start; pass 5000; at 5000; run 100; end")
     assert ledger_s(run) == {"useful": 5100}
-    assert run.flags == ("resume_inferred",)
+    assert run.flags == ("resume_inferred", "start_unseen")
+
+
+@pytest.mark.parametrize(
+    ("script", "is_unseen"),
+    [
+        ("start; ready 0; run 50 every 10; end", False),
+        ("start; ready 0; pass 10; at 10; run 40 every 10; end", True),
+        ("start; ready 95; run 25 every 10 first; end", False),
+        ("start; ready 95; run 25 every 10; end", False),
+        ("start; ready 95; pass 5; at 100; run 20 every 10; end", True),
+        ("start; ready 0; run 100; save 10; crash; start; at 100; run 50; end", False),
+        ("start; ready 0; run 100; save 10; crash; start; pass 5; at 105; run 50; end", True),
+        # Where steps are counted from 0, the one that was loaded is done first.
+        ("start; ready 100; at 99; run 50; end", False),
+        # One line only: nothing tells how often steps are printed.
+        ("start; ready 0; run 10 every 10; end", True),
+    ],
+)
+def test_lines_of_the_first_steps_that_are_missing_are_told(script, is_unseen):
+    assert ("start_unseen" in measured(script).flags) == is_unseen
 
 
 def test_printed_step_time_tells_when_the_first_step_began():

@@ -115,6 +115,34 @@ def test_rank_zero_and_last_rank_give_the_same_as_one_log():
     assert split.training.checkpoints == whole.training.checkpoints
 
 
+def test_attempt_whose_start_is_in_no_log_is_told():
+    first, second = crashed()
+    by_rank = [each for each in first if "elapsed time" not in each]
+    last_rank = [each for each in first if "elapsed time" in each]
+    after_its_start = [each for each in by_rank if "saving" in each or "saved" in each]
+    for rank_zero, is_unseen in ((by_rank, False), (after_its_start, True), ([], True)):
+        found = measured(joined(rank_zero), joined(last_rank))
+        assert ("start_unseen" in found.training.flags) == is_unseen
+    # Lines that come after the start and before the first step prove as much.
+    assert "start_unseen" not in measured(joined([*load(100, 170, 10), *second[3:]])).training.flags
+
+
+@pytest.mark.parametrize("has_start", [True, False])
+def test_profile_without_a_start_asks_for_none(has_start):
+    patterns = {
+        "trainingStep": EventPattern(regex=r"at step (?P<iteration>\d+)$"),
+        "applicationStart": EventPattern(regex="^hello$"),
+    }
+    if not has_start:
+        del patterns["applicationStart"]
+    profile = LogProfile(name="own", patterns=patterns)
+    words = [line(n, f"at step {n}") for n in range(1, 31)]
+    found = measured(joined(words), profile=profile)
+    assert ("start_unseen" in found.training.flags) == has_start
+    greeted = measured(joined([line(0, "hello"), *words]), profile=profile)
+    assert "start_unseen" not in greeted.training.flags
+
+
 @settings(deadline=None, max_examples=6)
 @given(st.data())
 def test_lines_dealt_to_any_number_of_pods_give_the_same(data):
