@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_cre.catalog.entry import DIAGNOSE
-from pytest_cre.evidence.blame import failed_on_their_own, failed_pods
+from pytest_cre.evidence.blame import failed_on_their_own, failed_pods, was_ended_from_outside
 from pytest_cre.evidence.model import GroupEvidence, Problem
 from pytest_cre.judge.problems import LOG, LOST, pod_words
 from pytest_cre.judge.verdict import GroupVerdict
@@ -50,22 +50,27 @@ def node_failures(verdict: GroupVerdict, evidence: GroupEvidence) -> tuple[NodeF
     failed by themselves, and against none where nobody can tell which did. In a diagnosis a test
     speaks against a node only where the node itself was seen to fail, for the other tests tell.
     Lost pods, interrupts and API trouble speak against none, and a loss explains whatever failed
-    after it and which logs ended early. Nor does an attempt that was made again speak against any.
+    after it and which logs ended early. A failed Job that ended a pod explains what its log lacks.
+    Nor does an attempt that was made again speak against any.
     """
     if verdict.is_retried or verdict.code not in ("fail", "inconclusive", "error"):
         return ()
     is_of_diagnosis = evidence.scale == DIAGNOSE
     codes = {each.code for each in evidence.problems}
     only_of_nodes = is_of_diagnosis or not LOST.isdisjoint(codes)
+    has_failed = not _OF_PODS.isdisjoint(codes)
+    ended = {pod.name for pod in failed_pods(evidence.pods) if was_ended_from_outside(pod)}
     found: dict[tuple[str, str], NodeFailure] = {}
     for problem in evidence.problems:
         reason = _REASONS.get(problem.code)
+        if has_failed and reason == "LogUnavailable" and problem.pod in ended:
+            continue
         if reason is not None and not (only_of_nodes and reason not in _OF_THE_NODE):
             for node, message in _spoken_against(problem, evidence):
                 failure = NodeFailure(node=node, reason=reason, message=message)
                 found.setdefault((node, reason), failure)
-    missed = any(check.code == "fail" for check in verdict.checks) and _OF_PODS.isdisjoint(codes)
-    if not is_of_diagnosis and not found and missed:
+    missed = any(check.code == "fail" for check in verdict.checks)
+    if missed and not (is_of_diagnosis or has_failed or found):
         message = next(iter(verdict.reasons), "")
         for node in evidence.nodes:
             found[node, "ThresholdViolation"] = NodeFailure(

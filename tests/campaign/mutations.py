@@ -36,10 +36,14 @@ _measure_group = Assessor.measure_group
 
 
 def _blind_to(reason: str) -> Callable[[Assessor, GroupEvidence], Measurement]:
-    """Return a measuring that does not see such a reason against being complete."""
+    """Return a measuring that does not see such a reason against being complete, or such a flag."""
 
     def measure(assessor: Assessor, group: GroupEvidence) -> Measurement:
         measurement = _measure_group(assessor, group)
+        training = measurement.training
+        if training is not None:
+            flags = tuple(each for each in training.flags if each != reason)
+            return replace(measurement, training=replace(training, flags=flags))
         reasons = tuple(each for each in measurement.reasons if each != reason)
         if reasons == measurement.reasons:
             return measurement
@@ -56,4 +60,5 @@ _SWITCHED_OFF = {
     "log-gap": (LogReader, "has_gap", _never_gap()),
     "footer": (Assessor, "measure_group", _blind_to("no-footer")),
     "header": (Assessor, "measure_group", _blind_to("no-header")),
+    "start": (Assessor, "measure_group", _blind_to("start_unseen")),
 }

@@ -37,7 +37,7 @@ from pytest_cre.run.owner import create_owner
 from pytest_cre.run.workflow import run_workflow
 from tests.campaign.clusters import Cluster, Clusters
 from tests.campaign.kinds import KINDS
-from tests.campaign.rules import false_logs, false_passes
+from tests.campaign.rules import false_blame, false_logs, false_passes
 from tests.campaign.schedules import Schedule
 
 SCRIPTS = Path(__file__).parents[2] / "pytest_cre" / "workloads"
@@ -144,6 +144,7 @@ def _run(cluster: Cluster, schedule: Schedule, folder: Path, outcome: Outcome) -
     if verdict.code != "pass" and not outcome.text:
         outcome.broken.append(f"{verdict.code} without a word")
     outcome.broken += false_logs(cluster, evidence)
+    outcome.broken += false_blame(cluster, evidence, verdict)
     outcome.broken += false_passes(cluster, evidence, verdict, partial(_judged, assessor))
 
 

@@ -5,11 +5,15 @@ from dataclasses import replace
 from math import isclose
 
 from pytest_cre.evidence.model import GroupEvidence, LogStream, PodFacts, WorkflowEvidence
+from pytest_cre.judge.group import OF_LEDGER
+from pytest_cre.judge.nodes import node_failures
 from pytest_cre.judge.verdict import GroupVerdict, ItemVerdict
 from tests.campaign.clusters import Cluster
 from tests.campaign.kinds import KINDS
 
 FROM_OUTSIDE = ("delete-pod", "evict", "evict-unmarked", "preempt")
+TRAINING_STARTS = b"[before the start of training step]"
+OF_API = frozenset({"LogUnavailable", "NodeUnreachable", "Stalled", "TimedOut"})
 Judge = Callable[[WorkflowEvidence], ItemVerdict]
 
 
@@ -30,7 +34,8 @@ def false_passes(
 ) -> Iterator[str]:
     """No group passes that a fault has spoilt, nor with a log that lacks anything that counts.
 
-    Only the beginning may be lacking, and with it the group passes as well, with the same figures.
+    Only the beginning may be lacking, and with it the group passes as well, with the same figures;
+    of a training not all of it.
     A worker whose place another one took before the launcher began is told as a warning.
     """
     spoilt = _spoilt(cluster)
@@ -45,9 +50,33 @@ def false_passes(
         for log in group.logs:
             if _source(cluster, log) is None:
                 yield f"passed with a part of the log of {log.pod}"
+        if OF_LEDGER.intersection(check.metric for check in passed.checks) and not any(
+            TRAINING_STARTS in log.data for log in group.logs
+        ):
+            yield "passed by its ledger without the beginning of the training"
         if not _are_alike(passed, whole[group.key]):
             words = f"{_words(passed)} for {_words(whole[group.key])}"
             yield f"{group.group} passed otherwise than with the whole logs: {words}"
+
+
+def false_blame(
+    cluster: Cluster, evidence: WorkflowEvidence, verdict: ItemVerdict
+) -> Iterator[str]:
+    """No node is under suspicion that no fault has hit.
+
+    Where nobody can tell which node of a group it was, one of them must have been hit. What the API
+    server did may cost time and logs, never more.
+    """
+    hit = {subject.node for _, subject in cluster.world.faults.hits}
+    excused = OF_API if any(each.hits for each in cluster.api_faults.planted) else frozenset()
+    for group in evidence.groups:
+        failures = node_failures(_by_group(verdict)[group.key], group)
+        are_alike = {each.node for each in failures} == {*group.nodes}
+        for failure in failures:
+            suspects = group.nodes if are_alike else (failure.node,)
+            if hit.isdisjoint(suspects) and failure.reason not in excused:
+                words = f"{failure.reason}: {failure.message}"
+                yield f"node {failure.node} is blamed and nothing has hit it: {words}"
 
 
 def _spoilt(cluster: Cluster) -> dict[str, str]:

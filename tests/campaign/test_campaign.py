@@ -70,7 +70,7 @@ def test_harmless_fault_lets_every_domain_pass(tmp_path):
     assert outcomes == [("pass", "")] * len(domains)
 
 
-ALL_REDUCE = "communication/nccl-all-reduce"
+ALL_REDUCE, TRAINING = "communication/nccl-all-reduce", "training/nemotron5-8b"
 
 
 def planned(entry, *stanzas, table_s=0.5):
@@ -79,13 +79,17 @@ def planned(entry, *stanzas, table_s=0.5):
     scenario = json.loads(schedule.scenario) | {"apiFaults": [], "faults": [*stanzas]}
     scenario["nodes"][0]["count"] = 1
     scenario["tableTime"] = table_s
-    sweep = {"minBytes": "16G", "stepFactor": "2", "numIterations": "20", "numCycles": "9"}
+    options = {
+        ALL_REDUCE: {"minBytes": "16G", "stepFactor": "2", "numIterations": "20", "numCycles": "9"},
+        BURN_IN: {"numSamples": "8"},
+        TRAINING: {"maxSteps": "60"},
+    }
     return replace(
         schedule,
         scenario=json.dumps(scenario),
         entry=entry,
         scale="intra-node",
-        options={"numSamples": "8"} if entry == BURN_IN else sweep,
+        options=options[entry],
         kinds=(),
     )
 
@@ -109,8 +113,9 @@ LOST_UNREAD = (
         ("footer", planned(ALL_REDUCE, QUIT, table_s=1.5), "passed in spite of crash"),
         ("log-gap", planned(ALL_REDUCE, *LOST_IN_SILENCE, table_s=1.5), "called whole"),
         ("header", planned(BURN_IN, *LOST_UNREAD), "passed otherwise than with the whole logs"),
+        ("start", planned(TRAINING, *LOST_UNREAD), "without the beginning of the training"),
     ],
-    ids=["footer", "log-gap", "header"],
+    ids=["footer", "log-gap", "header", "start"],
 )
 def test_harness_that_does_not_look_is_caught(tmp_path, check, schedule, words):
     caught = False

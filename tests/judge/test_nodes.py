@@ -118,6 +118,23 @@ def test_pod_that_lost_its_peer_is_not_told_of_its_node(failed, bandwidth, speak
     ]
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "reasons"),
+    [(143, []), (137, []), (0, ["LogUnavailable"]), (3, ["LogUnavailable", "WorkloadFailed"])],
+)
+def test_log_of_a_pod_that_a_failed_job_ended_speaks_against_no_node(
+    failed, bandwidth, exit_code, reasons
+):
+    first, other = failed.pods
+    other = replace(other, exit_code=exit_code, phase="Failed" if exit_code else "Succeeded")
+    lost = Problem(code="log-unavailable", message="gone", node=other.node, pod=other.name)
+    run = replace(failed, pods=(first, other), problems=(*failed.problems, lost))
+
+    assert named(run, bandwidth()) == [
+        (first.node, "WorkloadFailed"), *((other.node, reason) for reason in reasons),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("code", ["pod-evicted", "node-changed"])
 def test_loss_explains_the_pod_that_failed_after_it(failed, bandwidth, code):
     loss = Problem(code=code, message="it is gone", node="node-1")
