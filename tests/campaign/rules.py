@@ -8,10 +8,12 @@ from pytest_cre.evidence.model import GroupEvidence, LogStream, PodFacts, Workfl
 from pytest_cre.judge.group import OF_LEDGER
 from pytest_cre.judge.nodes import node_failures
 from pytest_cre.judge.verdict import GroupVerdict, ItemVerdict
+from pytest_cre.simulator.faults import Subject
 from tests.campaign.clusters import Cluster
 from tests.campaign.kinds import KINDS
 
 FROM_OUTSIDE = ("delete-pod", "evict", "evict-unmarked", "preempt")
+TABLE_ENDS = b"# Avg bus bandwidth"
 TRAINING_STARTS = b"[before the start of training step]"
 OF_API = frozenset({"LogUnavailable", "NodeUnreachable", "Stalled", "TimedOut"})
 Judge = Callable[[WorkflowEvidence], ItemVerdict]
@@ -82,14 +84,21 @@ def false_blame(
 def _spoilt(cluster: Cluster) -> dict[str, str]:
     """Return the pods, by UID, that a fault has hit after which they cannot be part of a pass.
 
-    What somebody does to a pod from outside may come when it has just succeeded.
+    What somebody does to a pod from outside may come when it has just succeeded, and a program may
+    quit when it has just written all.
     """
     spoilers = {kind.action for kind in KINDS.values() if kind.spoils}
+
+    def came_late(action: str, subject: Subject) -> bool:
+        if cluster.ends.get(subject.pod_uid) != "Succeeded":
+            return False
+        logs = cluster.sources.of(subject.pod, 0)
+        return action in FROM_OUTSIDE or any(TABLE_ENDS in log for log in logs)
+
     return {
         subject.pod_uid: action
         for action, subject in cluster.world.faults.hits
-        if action in spoilers
-        and not (action in FROM_OUTSIDE and cluster.ends.get(subject.pod_uid) == "Succeeded")
+        if action in spoilers and not came_late(action, subject)
     }
 
 
