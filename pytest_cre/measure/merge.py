@@ -10,7 +10,7 @@ from pytest_cre.measure.clocks import (
     causal_skew_ns,
     copy_skew_ns,
 )
-from pytest_cre.measure.events import StepRun, TrainingEvent
+from pytest_cre.measure.events import BEGINNINGS, SAVING, StepRun, TrainingEvent
 from pytest_cre.measure.failure import Failures
 from pytest_cre.measure.frameworks.dialect import Dialect
 from pytest_cre.measure.frameworks.recorder import NO_TIME
@@ -79,14 +79,14 @@ def merge(
     ]
     for each in told:
         each.attempt = (attempts or {}).get(each.name)
+    skews_s = _correct_skew(told)
+    if skews_s:
+        flags.add("clock_skew")
     if _could_tell_a_start(readers, winner, by_profile=by_profile) and _lacks_a_start(told):
         flags.add("start_unseen")
     for each in told:
         if each.name in started_streams:
             _drop_first_start(each)
-    skews_s = _correct_skew(told)
-    if skews_s:
-        flags.add("clock_skew")
     dialects = [d for r in readers.values() for d in r.dialects if type(d) is winner]
     named = next((d for d in dialects if d.name != d.framework), next(iter(dialects), None))
     marked = [n for r in readers.values() if r.by_profile for n in r.by_profile.warmup_numbers]
@@ -142,18 +142,24 @@ def _could_tell_a_start(
 
 
 def _lacks_a_start(told: Sequence[Told]) -> bool:
-    """Return whether an attempt has progress in its logs, and nothing of what comes before it.
+    """Return whether steps or saves of an attempt come before anything that tells of its start.
 
     Where such lines are gone, those of saves may be gone with them.
     """
     attempts: dict[int | None, list[Told]] = {}
     for each in told:
         attempts.setdefault(each.attempt, []).append(each)
-    return any(
-        any(each.has_progress for each in of_attempt)
-        and not any(each.has_beginning for each in of_attempt)
-        for of_attempt in attempts.values()
-    )
+    for of_attempt in attempts.values():
+        begun = [t_ns for each in of_attempt for t_ns in each.times_of(BEGINNINGS)]
+        done = [t_ns for each in of_attempt for t_ns in (*each.times[:1], *each.times_of(SAVING))]
+        if done and not begun:
+            return True
+        # A start without a time may be the one looked for.
+        starts_ns = [NO_TIME if t_ns is None else t_ns for t_ns in begun]
+        known_ns = [t_ns for t_ns in done if t_ns is not None and t_ns != NO_TIME]
+        if known_ns and min(starts_ns) > min(known_ns) + SECOND_NS:
+            return True
+    return False
 
 
 def _drop_first_start(told: Told) -> None:

@@ -1,11 +1,11 @@
 """One stream of a Job on its own clock."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pytest_cre.measure.clocks import Clock, bursts, spread
-from pytest_cre.measure.events import BEGINNINGS, SAVING, EventKind, TimeSource
+from pytest_cre.measure.events import EventKind, TimeSource
 from pytest_cre.measure.frameworks.dialect import Dialect
 from pytest_cre.measure.frameworks.recorder import NO_TIME, Fact, Recorder
 from pytest_cre.measure.sources import LeftOut
@@ -33,15 +33,9 @@ class Told:
         if self.end is not None and self.end[0] is not None:
             self.end = (self.end[0] + by_ns, self.end[1])
 
-    @property
-    def has_progress(self) -> bool:
-        """Return whether it tells of a step or of a save."""
-        return bool(self.steps.numbers) or any(fact.kind in SAVING for fact, _, _ in self.facts)
-
-    @property
-    def has_beginning(self) -> bool:
-        """Return whether it tells of anything that comes before the first step."""
-        return any(fact.kind in BEGINNINGS for fact, _, _ in self.facts)
+    def times_of(self, kinds: Collection[EventKind]) -> list[int | None]:
+        """Return the times of the facts of some kinds, None where one is not known."""
+        return [t_ns for fact, t_ns, _ in self.facts if fact.kind in kinds]
 
     def of_kind(self, *kinds: EventKind) -> list[tuple[int, int]]:
         """Return step and time of the facts of some kinds, where both are known."""

@@ -123,6 +123,11 @@ def test_attempt_whose_start_is_in_no_log_is_told():
     for rank_zero, is_unseen in ((by_rank, False), (after_its_start, True), ([], True)):
         found = measured(joined(rank_zero), joined(last_rank))
         assert ("start_unseen" in found.training.flags) == is_unseen
+    # A start that comes later is that of a restart.
+    restarted = [*after_its_start, *(each for each in second if "elapsed time" not in each)]
+    assert "start_unseen" in measured(joined(restarted), joined(last_rank)).training.flags
+    assert "start_unseen" in measured(joined(first[3:] + second)).training.flags
+    assert "start_unseen" not in measured(joined(first + second)).training.flags
     # Lines that come after the start and before the first step prove as much.
     assert "start_unseen" not in measured(joined([*load(100, 170, 10), *second[3:]])).training.flags
 
