@@ -35,11 +35,14 @@ class Kubelet:
         self.release = threading.Event()
         self.reader_left = threading.Event()
 
-    def add_node(self, name, gpus=8, ready="True", labels=None, port=None, **allocatable):
+    def add_node(
+        self, name, gpus=8, ready="True", labels=None, port=None, has_lease=True, **allocatable
+    ):
         """Register a node and report its status; gives the node once it takes pods."""
         body = {"metadata": {"name": name, "labels": labels or {}}}
         node = self.api.create("/api/v1/nodes", body)
-        self.living[name] = node["metadata"]["uid"]
+        if has_lease:
+            self.living[name] = node["metadata"]["uid"]
         amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
         amounts.update(allocatable)
         status = {

@@ -62,7 +62,7 @@ class Play:
     def close(self):
         """Remove what could disturb other exchanges; the namespace goes when all are over."""
         for name in self._nodes:
-            self.let_die(name)
+            self.kubelet.living.pop(name, None)
             self.api("DELETE", f"/api/v1/nodes/{name}")
         for pod in self.api.get(self.at("pods"))["items"]:
             self.api("PATCH", self.kubelet.path(pod), {"metadata": {"finalizers": None}}, MERGE)
@@ -79,10 +79,6 @@ class Play:
         self._nodes.append(full_name)
         self.kubelet.add_node(full_name, **more)
         return full_name
-
-    def let_die(self, node):
-        """Renew a node's lease no longer."""
-        self.kubelet.living.pop(node, None)
 
     @property
     def here(self):

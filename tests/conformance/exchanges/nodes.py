@@ -84,8 +84,7 @@ def a_node_that_is_not_ready(play):
 
 
 def leases_of_nodes(play):
-    node = play.add_node()
-    play.let_die(node)
+    node = play.add_node(has_lease=False)
     uid = play.read(f"nodes/{node}")["metadata"]["uid"]
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     lease = {
