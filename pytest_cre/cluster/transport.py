@@ -33,6 +33,9 @@ PIECE_BYTES = 65536
 # Silence is noticed by the kernel too: probed after 30 s, dead after 3 unanswered probes.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3))
 
+# The client keeps the certificates of all kubeconfigs in one dictionary, which threads must not share.
+_loading = threading.Lock()
+
 
 class Unanswered(ClusterProblem):
     """No answer arrived; whether the request was done is not known."""
@@ -101,10 +104,11 @@ class Access:
                 config.load_incluster_config(client_configuration=configuration)
                 self.namespace = own_namespace()
             else:
-                _forget_lost_files(config.kube_config)
-                config.load_kube_config(
-                    config_file=kubeconfig, context=context, client_configuration=configuration
-                )
+                with _loading:
+                    _forget_lost_files(config.kube_config)
+                    config.load_kube_config(
+                        config_file=kubeconfig, context=context, client_configuration=configuration
+                    )
                 self.namespace = context_namespace(kubeconfig, context)
                 # Clients before 37 ignore the kubeconfig's own proxy.
                 configuration.proxy = proxy_url(kubeconfig, context) or configuration.proxy

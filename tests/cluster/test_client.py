@@ -1,4 +1,5 @@
 import base64
+import contextlib
 import json
 import multiprocessing
 import socket
@@ -6,9 +7,11 @@ import ssl
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import kubernetes.config
 import pytest
 
 from pytest_cre.cluster import exchange
@@ -75,6 +78,23 @@ def test_connect_with_a_broken_kubeconfig_is_usage(tmp_path, text):
     path.write_text(text)
     with pytest.raises(UsageProblem, match="cannot be used"):
         connect(kubeconfig=str(path), context=None, namespace=None)
+
+
+def test_kubeconfigs_are_read_one_at_a_time(serve, monkeypatch):
+    server = serve(always(404, "NotFound"))
+    both_inside = threading.Barrier(2, timeout=0.3)
+    load = kubernetes.config.load_kube_config
+
+    def loading(**arguments):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both_inside.wait()
+            pytest.fail("two threads are in the client's loader")
+        load(**arguments)
+
+    monkeypatch.setattr(kubernetes.config, "load_kube_config", loading)
+    with ThreadPoolExecutor(2) as pool:
+        clients = [pool.submit(server.client) for _ in range(2)]
+        assert [each.result().namespace for each in clients] == ["team", "team"]
 
 
 def test_a_loopback_server_is_reached_past_a_dead_proxy(serve, monkeypatch):
