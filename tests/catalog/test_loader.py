@@ -219,7 +219,10 @@ def test_catalog_with_other_entries_holds_exactly_those(folder):
 
 
 @pytest.mark.parametrize("kind", ["entry", "profile", "architecture"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60,
+)
 @given(data=st.data())
 def test_any_text_is_loaded_or_refused_in_one_line(folder, kind, data):
     whole = {"entry": ENTRY, "profile": PROFILE, "architecture": ARCHITECTURE}[kind]

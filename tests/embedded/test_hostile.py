@@ -175,7 +175,7 @@ class Plant:
             controller.reconcile(key)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_object_of_any_shape_is_refused_or_harms_no_controller_and_no_table(data):
     plant = Plant()
@@ -202,7 +202,7 @@ def test_object_of_any_shape_is_refused_or_harms_no_controller_and_no_table(data
     plant.settle()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.binary(max_size=40) | st.text(max_size=40).map(str.encode),
     st.sampled_from([bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.STRATEGIC_PATCH]),
@@ -214,7 +214,7 @@ def test_patch_of_any_bytes_is_applied_or_refused(data, content_type):
         assert isinstance(body.obj, dict)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(values, st.sampled_from([bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.STRATEGIC_PATCH]))
 def test_patch_of_any_json_is_applied_or_refused(patch, content_type):
     target = {"kind": "Pod", "apiVersion": "v1", **OBJECTS[POD]}
@@ -224,7 +224,7 @@ def test_patch_of_any_json_is_applied_or_refused(patch, content_type):
     assert before == target
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=60), st.sampled_from(["Pod", "Job", "ConfigMap", "DeleteOptions"]))
 def test_protobuf_of_any_bytes_is_read_or_refused(data, name):
     with contextlib.suppress(ProtobufError):

@@ -212,7 +212,7 @@ def alike(draw: st.DrawFn) -> Plan:
     return Plan(lives=tuple(lives), step=draw(st.sampled_from((250, 1000, 1333))), succeeds=True)
 
 
-@settings(deadline=None, max_examples=60, derandomize=True, database=None)
+@settings(max_examples=60, derandomize=True, database=None)
 @given(alike())
 def test_library_and_ledger_agree_in_every_category_that_both_have(plan):
     told = Told(plan)
@@ -241,7 +241,7 @@ def test_library_and_ledger_agree_in_every_category_that_both_have(plan):
     assert ours["schedule"] == ours["warmup"] == ours["other"] == 0
 
 
-@settings(deadline=None, max_examples=20, derandomize=True, database=None)
+@settings(max_examples=20, derandomize=True, database=None)
 @given(st.integers(2, 40), st.integers(0, 30_000), st.sampled_from((250, 1000)))
 def test_library_and_ledger_agree_on_a_slow_first_step(steps, slow, step):
     moves = (Move("run", steps=1, extra=slow), Move("run", steps=steps))

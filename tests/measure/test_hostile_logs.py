@@ -80,7 +80,7 @@ garbage = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(garbage)
 def test_garbage_is_measured_without_an_exception_and_passes_nothing(data):
     measurement = measured(data)
@@ -90,7 +90,7 @@ def test_garbage_is_measured_without_an_exception_and_passes_nothing(data):
     assert measurement_text(measurement).isprintable() or "\n" in measurement_text(measurement)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(lines, st.booleans())
 def test_blocks_give_what_line_by_line_gives(found, ends):
     data = text(found)[: None if ends else -1]
@@ -98,7 +98,7 @@ def test_blocks_give_what_line_by_line_gives(found, ends):
     assert whole == measured(data, is_prefiltered=False)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(lines, st.integers(1, 997), st.sampled_from([64, 1024, 131072]))
 def test_chunks_and_block_sizes_give_the_same(found, chunk, block):
     data = text(found)
@@ -111,7 +111,7 @@ def test_chunks_and_block_sizes_give_the_same(found, chunk, block):
         logtext.BLOCK_BYTES = usual
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(garbage, max_size=5), st.data())
 def test_garbage_lines_in_a_good_log_change_nothing_but_the_counts(pieces, data):
     plain = {b"\n", b"\r", b"\x1b"}

@@ -12,7 +12,7 @@ from pytest_cre.measure.events import KIND_RANK, StepRun, TrainingEvent
 from pytest_cre.measure.goodput import account, rolling_windows, window_ratios
 from tests.measure.generated import MILLISECOND, Life, Move, Plan, Told, plans, shares
 
-quick = settings(derandomize=True, deadline=None, max_examples=12, database=None)
+quick = settings(derandomize=True, max_examples=12, database=None)
 
 
 def nonzero(run):

@@ -254,6 +254,6 @@ class Reader(RuleBasedStateMachine):
 
 
 Reader.TestCase.settings = settings(
-    derandomize=True, deadline=None, max_examples=25, stateful_step_count=12, database=None
+    derandomize=True, max_examples=25, stateful_step_count=12, database=None
 )
 TestReader = Reader.TestCase

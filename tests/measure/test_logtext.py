@@ -211,7 +211,6 @@ def test_line_over_the_cap_is_dropped_and_counted_and_no_other():
     assert text.lines_too_long == 2
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 12))
 def test_long_lines_are_found_exactly(lengths, limit):
     block = b"".join(b"x" * length + b"\n" for length in lengths)
@@ -225,7 +224,7 @@ def test_undecodable_bytes_are_counted_and_replaced():
     assert [line.text.decode() for line in lines] == ["caf� �", "né"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.binary(max_size=400), st.lists(st.integers(1, 60), min_size=1, max_size=30))
 def test_any_chunks_give_the_same_lines(data, lengths):
     chunks, at = [], 0

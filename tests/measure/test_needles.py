@@ -74,7 +74,7 @@ def written(draw):
     return before + line[:at] + escape + line[at:]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(written(), max_size=80), st.sampled_from([None, 97, 1500]))
 def test_search_for_needles_finds_what_reading_every_line_finds(lines, chunk):
     log = text(lines)

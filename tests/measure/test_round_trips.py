@@ -15,7 +15,7 @@ from tests.measure.megatron import EPOCH_NS, clock, logs_of, read_back, seconds
 from tests.measure.reading import measured
 from tests.measure.test_streams import begin, joined, ledger, load, save, steps
 
-quick = settings(derandomize=True, deadline=None, max_examples=15, database=None)
+quick = settings(derandomize=True, max_examples=15, database=None)
 lasting = st.integers(0, 500)
 
 
@@ -168,6 +168,6 @@ class Reader(RuleBasedStateMachine):
 
 
 Reader.TestCase.settings = settings(
-    derandomize=True, deadline=None, max_examples=15, stateful_step_count=15, database=None
+    derandomize=True, max_examples=15, stateful_step_count=15, database=None
 )
 TestReader = Reader.TestCase

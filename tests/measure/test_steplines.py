@@ -61,7 +61,7 @@ def logs(draw):
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(logs(), st.sampled_from([None, 700, 3000]))
 def test_stretches_of_step_lines_read_as_line_by_line(log, chunk):
     assert measured(log, chunk=chunk) == measured(log, is_prefiltered=False)

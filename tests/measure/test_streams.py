@@ -148,7 +148,7 @@ def test_profile_without_a_start_asks_for_none(has_start):
     assert "start_unseen" not in greeted.training.flags
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(st.data())
 def test_lines_dealt_to_any_number_of_pods_give_the_same(data):
     first, second = crashed()

@@ -97,7 +97,7 @@ def test_event_file_with_a_mistake_names_it_and_its_place(text, message):
 values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60, database=None)
+@settings(derandomize=True, max_examples=60, database=None)
 @given(
     st.dictionaries(
         st.sampled_from(("e", "t", "n", "first", "last", "dt", "every", "until", "gpus")),

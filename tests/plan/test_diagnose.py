@@ -67,7 +67,7 @@ def fleets(draw, most=3, smallest=1):
 
 
 @given(fleet=fleets(), nvlink=st.booleans(), size=st.integers(1, 6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_diagnosis_finds_exactly_the_faulty_nodes(fleet, nvlink, size):
     domains, bad = fleet
     setup = setup_of(domains, nvlink=nvlink, min_group_size=size)
@@ -85,7 +85,7 @@ def test_diagnosis_finds_exactly_the_faulty_nodes(fleet, nvlink, size):
 
 
 @given(fleet=fleets(most=2, smallest=4), kind=st.sampled_from(["fabric", "nvlink", "faulty"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_diagnosis_of_nvlink_racks_tells_what_of_a_node_is_broken(fleet, kind):
     domains, bad = fleet
     found = diagnosed(setup_of(domains, nvlink=True), oracle(domains, **{kind: bad}))
@@ -105,7 +105,7 @@ def test_diagnosis_of_nvlink_racks_tells_what_of_a_node_is_broken(fleet, kind):
     nvlink=st.booleans(),
     alone=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_answers_end_in_one_state_for_every_node_and_drop_no_failure(
     fleet, answers, nvlink, alone
 ):
@@ -125,7 +125,7 @@ def test_any_answers_end_in_one_state_for_every_node_and_drop_no_failure(
 
 
 @given(fleet=fleets(most=0, smallest=2), data=st.data(), nvlink=st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_broken_path_between_two_racks_is_infrastructure(fleet, data, nvlink):
     domains, _ = fleet
     all_racks = sorted(set(domains.values()))

@@ -144,7 +144,7 @@ def measured(text):
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(sites())
 def test_any_site_is_gone_and_every_figure_stays(site):
     nodes, user, address, logs = site
@@ -165,7 +165,6 @@ def test_any_site_is_gone_and_every_figure_stays(site):
         assert left.count(b"\n") == text.count("\n")
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=400), st.lists(names, max_size=3))
 def test_any_bytes_keep_their_lines_and_scrub_the_same_twice(data, nodes):
     known = Names()

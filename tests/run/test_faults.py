@@ -495,11 +495,11 @@ def test_run_deadline_starts_when_every_pod_runs(cluster, run, make_plan, later)
                 fake.end_pod(pod, log=RANK_0)
             fake.end_job(job)
 
-        later(0.5, start)
-        later(0.7, finish)
+        later(1.9, start)
+        later(2.1, finish)
 
     cluster.on_job = play
-    (group,) = run(make_plan(timeout_s=0.6)).groups
+    (group,) = run(make_plan(timeout_s=2)).groups
 
     assert group.problems == ()
 
@@ -513,11 +513,11 @@ def test_suspended_job_waits_without_a_deadline(cluster, run, make_plan, later, 
             job["spec"]["suspend"] = False
             fake.put(job)
 
-        later(0.6, admit)
-        later(0.8, play_pass, fake, job)
+        later(2.2, admit)
+        later(2.3, play_pass, fake, job)
 
     cluster.on_job = play
-    (group,) = run(make_plan(start_timeout_s=0.4)).groups
+    (group,) = run(make_plan(start_timeout_s=2)).groups
 
     assert group.problems == ()
 
