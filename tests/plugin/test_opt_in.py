@@ -114,17 +114,8 @@ def test_run_without_certification_imports_nothing_heavy(pytester):
     result.assert_outcomes(passed=1)
 
 
-def test_clone_is_read_without_what_only_its_own_tests_need():
-    code = (
-        "import sys, pytest; sys.modules['hypothesis'] = None; sys.exit(pytest.main(sys.argv[1:]))"
-    )
-    quiet = ("-p", "no:hypothesispytest", "-p", "no:cacheprovider", "--collect-only", "-q")
-    done = subprocess.run(
-        [sys.executable, "-c", code, "-m", "certification", *quiet],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "suites/test_training.py::test_goodput[nemotron5-8b]" in done.stdout
+def test_clone_is_read_without_what_only_its_own_tests_need(tmp_path, monkeypatch):
+    (tmp_path / "hypothesis.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    output = collected("-m", "certification", "-p", "no:hypothesispytest")
+    assert "suites/test_training.py::test_goodput[nemotron5-8b]" in output
