@@ -16,6 +16,7 @@ from pytest_cre.catalog.documents import (
     Natural,
     ObjectName,
     OptionalLabelName,
+    RdmaAccess,
     Seconds,
     Text,
 )
@@ -184,7 +185,7 @@ class CategoryOptionsDocument(Document):
     workload_metadata: WorkloadMetadataDocument | None = None
     mlnx_per_node: Unsupported = None
     placement: Unsupported = None
-    rdma_device_access: Literal["devicePlugin", "hostPath"] | None = None
+    rdma_device_access: RdmaAccess | None = None
     resources: Unsupported = None
     save_retain_interval: Unsupported = None
     save_top_k: Annotated[Unsupported, Field(alias="saveTopK")] = None

@@ -113,6 +113,7 @@ ImageStart = Annotated[str, _plain(objectnames.image_start)]
 FilledImage = Annotated[str, _filled_in(objectnames.image_name)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Natural = Annotated[int, Field(ge=0, le=1_000_000)]
+RdmaAccess = Literal["devicePlugin", "hostPath"]  # as upstream has it
 
 
 class Document(BaseModel):

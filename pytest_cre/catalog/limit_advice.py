@@ -25,8 +25,6 @@ MEASURED: Mapping[Measures, tuple[Metric, ...]] = {
     "gemm": GEMM_METRICS,
     "diagnostics": DIAGNOSTIC_METRICS,
 }
-
-
 _SWEEP = ("minBytes", "maxBytes", "stepFactor")
 
 

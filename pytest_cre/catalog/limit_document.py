@@ -24,8 +24,8 @@ LEDGER_CATEGORIES = (
     *("useful", "rework", "hang", "checkpoint_blocking", "schedule", "reschedule"),
     *("init", "load", "warmup", "straggler", "eval", "other"),
 )
-_DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2}){0,2}|unknown, read [0-9]{4}-[0-9]{2}")
 UNKNOWN_DATE = "unknown, read "
+_DATE = re.compile(rf"[0-9]{{4}}(?:-[0-9]{{2}}){{0,2}}|{UNKNOWN_DATE}[0-9]{{4}}-[0-9]{{2}}")
 _FREE_DATES = ("simulated", "given")
 
 

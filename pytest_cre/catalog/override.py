@@ -99,6 +99,11 @@ class Override:
     note: str = ""
     place: str = ""
 
+    @property
+    def edits_freely(self) -> bool:
+        """Return whether it may change anything of the pods, with patches."""
+        return bool(self.patch or self.container or self.pod)
+
 
 AUTO = "auto"
 """The NIC resource that is looked for on the nodes."""

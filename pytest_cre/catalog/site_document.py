@@ -1,7 +1,5 @@
 """The form of a site file."""
 
-from typing import Literal
-
 from pydantic import Field, field_validator
 
 from pytest_cre.catalog.documents import (
@@ -13,6 +11,7 @@ from pytest_cre.catalog.documents import (
     LabelName,
     LabelValue,
     ObjectName,
+    RdmaAccess,
     Text,
 )
 from pytest_cre.catalog.limit import Fabric
@@ -21,8 +20,6 @@ from pytest_cre.catalog.override_document import (
     none_of_ours,
     toleration_from,
 )
-
-RdmaAccess = Literal["devicePlugin", "hostPath"]  # as upstream has it
 
 
 class ProxyDocument(Document):

@@ -26,7 +26,7 @@ def pod_problems(owners: Iterable[Owner], catalog: Catalog) -> Iterator[str]:
     """
     for owner in owners:
         for override in owner.overrides:
-            if override.patch or override.container or override.pod:
+            if override.edits_freely:
                 yield from dict.fromkeys(_override_problems(override, owner, catalog))
 
 

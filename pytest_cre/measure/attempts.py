@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from pytest_cre.measure.events import SAVING, StepRun, TrainingEvent
+from pytest_cre.measure.events import BEGINNINGS, SAVING, StepRun, TrainingEvent
 from pytest_cre.measure.history import Attempt, History, greatest, least
 from pytest_cre.measure.instants import SECOND_NS
 from pytest_cre.measure.ordering import Item, in_order
 
-_LOADING = frozenset(("load_start", "load_end", "train_ready"))
+_LOADING = frozenset(BEGINNINGS[1:])
 _EVALUATING = frozenset(("eval_start", "eval_end"))
 
 

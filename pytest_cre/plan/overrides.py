@@ -90,13 +90,12 @@ class Fitting:
             per_node=self.nics_per_node,
             allocatable=self.nics,
             site_resource=self.site.nic_resource,
-            are_host_devices=self.site.has_host_rdma,
+            are_host_devices=self.site.asks_for_no_nics,
         )
         edited, applied = editable(manifests), []
         for override in matching:
             editor = Editor(override, known, edited, entry.image, nics)
-            is_free = bool(override.patch or override.container or override.pod)
-            is_free |= GPU_RESOURCE in override.resources
+            is_free = override.edits_freely or GPU_RESOURCE in override.resources
             before = editable(all_templates(edited)) if is_free else []
             try:
                 editor.apply()

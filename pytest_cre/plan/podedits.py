@@ -30,7 +30,7 @@ _OBJECT_PARTS = ("apiVersion", "kind")
 class Nics:
     """The NICs of a node. `allocatable` by resource, the least of the nodes; None: not known.
 
-    `are_host_devices`: pods open the node's own and ask for none, unless the site names a resource.
+    `are_host_devices`: pods open the node's own and ask for none.
     """
 
     per_node: int = 0
@@ -40,7 +40,7 @@ class Nics:
 
     def resource(self, wanted: str | None) -> str | None:
         """Return the resource to ask for; None where nothing is wanted, or `auto` finds none."""
-        if wanted is None or (self.are_host_devices and self.site_resource is None):
+        if wanted is None or self.are_host_devices:
             return None
         if self.site_resource is not None or wanted != AUTO:
             return self.site_resource or wanted

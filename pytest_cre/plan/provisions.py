@@ -87,7 +87,7 @@ def _check_nics(
     options: Mapping[str, str],
 ) -> None:
     fitting = ground.fitting
-    if fitting.site.has_host_rdma and fitting.site.nic_resource is None:
+    if fitting.site.asks_for_no_nics:
         return  # whether a node has such devices shows when its pod starts
     matching = fitting.matching(entry, kind=kind, scale=scale, nodes=len(nodes), options=options)
     wanted = next((each.nic_resource for each in matching if each.nic_resource), None)

@@ -46,6 +46,11 @@ class Site:
         """Return whether pods open the node's own RDMA devices and ask for none."""
         return self.rdma_device_access == HOST_RDMA
 
+    @property
+    def asks_for_no_nics(self) -> bool:
+        """Return whether the node's own devices stand for all that pods would ask for."""
+        return self.has_host_rdma and self.nic_resource is None
+
 
 NO_SITE = Site()
 

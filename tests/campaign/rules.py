@@ -41,9 +41,10 @@ def false_passes(
     A worker whose place another one took before the launcher began is told as a warning.
     """
     spoilt = _spoilt(cluster)
+    judged = _by_group(verdict)
     whole = _by_group(judge(_made_whole(cluster, evidence)))
     for group in evidence.groups:
-        passed = _by_group(verdict)[group.key]
+        passed = judged[group.key]
         if passed.code != "pass":
             continue
         for pod in group.pods:
@@ -71,8 +72,9 @@ def false_blame(
     """
     hit = {subject.node for _, subject in cluster.world.faults.hits}
     excused = OF_API if any(each.hits for each in cluster.api_faults.planted) else frozenset()
+    judged = _by_group(verdict)
     for group in evidence.groups:
-        failures = node_failures(_by_group(verdict)[group.key], group)
+        failures = node_failures(judged[group.key], group)
         are_alike = {each.node for each in failures} == {*group.nodes}
         for failure in failures:
             suspects = group.nodes if are_alike else (failure.node,)
