@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Genuine Kubernetes, built once into the user's cache; KUBERNETES=1.36.3 takes that version.
 BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
 
-.PHONY: certification test integration clients campaign lint bench clean
+.PHONY: certification test integration integration-tests integration-certification clients campaign lint bench clean
 
 certification: $(READY)
 	$(BIN)/pytest -m certification
@@ -32,7 +32,12 @@ clients: $(READY)
 integration: $(READY)
 	$(BUILD) >/dev/null || { [ $$? = 2 ] && \
 		$(BIN)/python -m pip install --quiet --editable '.[dev,controlplane]' && $(BUILD) >/dev/null; }
+	$(MAKE) --jobs 2 --output-sync integration-tests integration-certification
+
+integration-tests:
 	$(BIN)/python -m pytest tests/integration -n 4 $(BY_FILE) --cre-controlplane="$$($(BUILD))"
+
+integration-certification:
 	$(BIN)/pytest -m certification --cre-cluster controlplane --cre-controlplane="$$($(BUILD))"
 
 # random fault schedules, each on a cluster of its own; `make campaign N=1000` takes long

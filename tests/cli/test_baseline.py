@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
 import yaml
@@ -11,6 +9,7 @@ import yaml
 from pytest_cre.cli import main
 from pytest_cre.evidence.manifest import sealed
 from tests.home import home_in
+from tests.warm import run_pytest
 
 CERTIFY = ("-m", "certification", "-p", "no:cacheprovider", "--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
@@ -18,15 +17,7 @@ ENTRY = ("--cre-scenario", "h100-2", "--cre-scale", "intra-node", "-k", "nccl-al
 
 
 def certify(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *CERTIFY, *SMALL, *ENTRY, *arguments],
-        cwd=folder,
-        env=home_in(folder),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_pytest([*CERTIFY, *SMALL, *ENTRY, *arguments], cwd=folder, env=home_in(folder))
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,18 @@
 """Runs of the plugin in processes of their own, and waiting for conditions."""
 
+import io
 import json
 import os
+import signal
 import subprocess
-import sys
 import time
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_cre.controlplane import tether
+from pytest_cre.cli import main
+from tests.warm import start_pytest
 
 SEED = 7
 
@@ -36,12 +39,10 @@ class Certification:
 
     def measured(self, name: str, pod: int = 0) -> dict[str, Any]:
         """Return what `pytest-cre measure` reads from the log of one of the entry's pods."""
-        command = [sys.executable, "-m", "pytest_cre.cli", "measure", "--format", "json"]
-        done = subprocess.run(
-            [*command, str(self.log(name, pod))], capture_output=True, text=True, check=False
-        )
-        assert done.returncode in (0, 10), done.stderr
-        return dict(json.loads(done.stdout))
+        with redirect_stdout(io.StringIO()) as told:
+            code = main(["measure", "--format", "json", str(self.log(name, pod))])
+        assert code in (0, 10)
+        return dict(json.loads(told.getvalue()))
 
 
 class RunningCertification:
@@ -50,25 +51,20 @@ class RunningCertification:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._report = folder / "report.json"
         self._evidence = folder / "evidence"
-        self._output = folder / "output.txt"
-        # It dies with the tests, even if those are killed.
-        command = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid())]
-        command += [sys.executable, "-m", "pytest", "--pyargs", "pytest_cre.suites"]
-        command += ["-m", "certification", "-p", "no:cacheprovider", f"--rootdir={folder}"]
-        command += [f"--cre-json={self._report}", f"--cre-evidence={self._evidence}", *arguments]
+        suites = ("--pyargs", "pytest_cre.suites", "-m", "certification", f"--rootdir={folder}")
+        files = (f"--cre-json={self._report}", f"--cre-evidence={self._evidence}")
         env = {name: os.environ[name] for name in os.environ if name != "KUBECONFIG"}
         env["XDG_STATE_HOME"] = str(folder / "state")
-        with self._output.open("w") as output:
-            self.process = subprocess.Popen(
-                command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT
-            )
+        self.process = start_pytest(
+            [*suites, "-p", "no:cacheprovider", *files, *arguments], cwd=folder, env=env
+        )
 
     def result(self, timeout_s: float = 180.0) -> Certification:
         """Wait for its end and return what it gave."""
-        code = self.process.wait(timeout_s)
+        output, _ = self.process.communicate(timeout_s)
         report = json.loads(self._report.read_text()) if self._report.exists() else {}
         return Certification(
-            code=code, output=self._output.read_text(), report=report, evidence=self._evidence
+            code=self.process.wait(), output=output, report=report, evidence=self._evidence
         )
 
     def logs(self) -> list[Path]:
@@ -77,13 +73,12 @@ class RunningCertification:
 
     def end(self) -> None:
         """End it if it still runs."""
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(30)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.communicate(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
 
 
 def until(holds: Any, timeout_s: float = 60.0, poll_s: float = 0.05) -> Any:

@@ -18,6 +18,7 @@ from pytest_cre.cluster.client import Client, connect
 from pytest_cre.cluster.local import LocalCluster, start_embedded
 from pytest_cre.cluster.objects import CONFIG_MAP, JOB, LEASE, POD, SERVICE
 from tests.home import home_in
+from tests.warm import WarmProcess, start_pytest
 
 OURS = "app.kubernetes.io/managed-by=pytest-cre"
 SUITES = ("--pyargs", "pytest_cre.suites")
@@ -40,27 +41,20 @@ class Certifier:
     """Runs `pytest -m certification` in a folder in which no cluster is configured."""
 
     folder: Path
-    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
+    started: list[WarmProcess] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
         return {**home_in(self.folder), "COLUMNS": "200"}
 
-    def start(self, *arguments: str, **popen: object) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, new_session: bool = False) -> WarmProcess:
         reports = ("--junitxml=r.xml", "--cre-junit=m.xml", "--cre-json=r.json")
-        certify = ("-m", "certification", "-p", "no:cacheprovider", *reports)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *certify, *arguments],
-            cwd=self.folder,
-            env=self.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            **popen,
-        )
+        certify = ("-m", "certification", "-p", "no:cacheprovider", *reports, *arguments)
+        environment = self.environment()
+        process = start_pytest(certify, cwd=self.folder, env=environment, new_session=new_session)
         self.started.append(process)
         return process
 
-    def end(self, process: "subprocess.Popen[str]") -> Done:
+    def end(self, process: WarmProcess) -> Done:
         output, _ = process.communicate(timeout=300)
         return Done(process.returncode, output, self.folder)
 

@@ -2,25 +2,18 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.home import home_in
+from tests.warm import run_pytest
 
 
 def certify(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict]:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--pyargs", "pytest_cre.suites", "-m", "certification",
-         "-p", "no:cacheprovider", "--cre-json=r.json", "--cre-scenario=h100-2", *arguments],
-        cwd=folder,
-        env=home_in(folder),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )  # fmt: skip
+    asked = ("--pyargs", "pytest_cre.suites", "-m", "certification", "-p", "no:cacheprovider")
+    files = ("--cre-json=r.json", "--cre-scenario=h100-2")
+    done = run_pytest([*asked, *files, *arguments], cwd=folder, env=home_in(folder))
     path = folder / "r.json"
     return done, json.loads(path.read_text()) if path.exists() else {}
 
@@ -69,4 +62,4 @@ def test_deadline_that_is_none_is_a_usage_error(tmp_path, value):
     done, _ = certify(tmp_path, f"--cre-deadline={value}")
 
     assert done.returncode == 4
-    assert "--cre-deadline" in done.stderr
+    assert "--cre-deadline" in done.stdout

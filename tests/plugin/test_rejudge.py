@@ -1,9 +1,7 @@
 """Evidence of a run judged again: the same bytes, other limits, killed runs, damage."""
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +11,7 @@ import pytest
 
 from pytest_cre.evidence.manifest import sealed
 from tests.home import home_in
+from tests.warm import run_pytest, start_pytest
 
 SUITES = ("--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
@@ -22,10 +21,9 @@ def environment(folder: Path) -> dict[str, str]:
     return {**home_in(folder), "COLUMNS": "200"}
 
 
-def pytest_command(*arguments: str) -> list[str]:
+def pytest_arguments(*arguments: str) -> list[str]:
     files = ("--cre-json=r.json", "--cre-evidence=evidence")
-    chosen = ("-m", "certification", "-p", "no:cacheprovider")
-    return [sys.executable, "-m", "pytest", *chosen, *files, *SUITES, *arguments]
+    return ["-m", "certification", "-p", "no:cacheprovider", *files, *SUITES, *arguments]
 
 
 def rejudge(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -43,14 +41,8 @@ def rejudge(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module", params=["h100-2", "slow-node"])
 def finished(request, tmp_path_factory) -> tuple[Path, int]:
     folder = tmp_path_factory.mktemp(request.param)
-    done = subprocess.run(
-        pytest_command("--cre-scenario", request.param, "-k", "nccl-all-reduce", *SMALL),
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
+    chosen = ("--cre-scenario", request.param, "-k", "nccl-all-reduce", *SMALL)
+    done = run_pytest(pytest_arguments(*chosen), cwd=folder, env=environment(folder))
     return folder, done.returncode
 
 
@@ -157,13 +149,10 @@ def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(tmp_pat
     options = ("--cre-json", "--cre-junit", "--cre-html")
     told = [f"{option}={file}" for option, file in zip(options, files, strict=True)]
     training = ("-k", "nemotron5-8b", "--cre-option", "maxSteps=100000")
-    running = subprocess.Popen(
-        pytest_command("--cre-scenario", "h100-2", *training, *told),
+    running = start_pytest(
+        pytest_arguments("--cre-scenario", "h100-2", *training, *told),
         cwd=tmp_path,
         env=environment(tmp_path),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
     )
     try:
         deadline = time.monotonic() + 60
@@ -174,8 +163,8 @@ def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(tmp_pat
             assert time.monotonic() < deadline, "no log reached the disk"
             time.sleep(0.1)
     finally:
-        os.kill(running.pid, signal.SIGKILL)
-        running.wait()
+        running.kill()
+        running.communicate()
 
     assert not any("PASSED" in file.read_text() for file in files)
     unfinished = json.loads(files[0].read_text())

@@ -205,7 +205,7 @@ def test_ctrl_c_reports_the_items_in_flight_and_leaves_nothing(
     slow, certify, eventually, tmp_path, to_all
 ):
     (tmp_path / "test_training.py").write_text(TRAINING)
-    process = certify.start("-n", "2", *slow.options, *LONG, start_new_session=True)
+    process = certify.start("-n", "2", *slow.options, *LONG, new_session=True)
     eventually(slow.runs_pods)
     (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
     done = certify.end(process)

@@ -1,12 +1,11 @@
 """The scripts in pods of a Job that are real processes on this machine, from manifest to verdict."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.home import home_in
+from tests.warm import run_pytest
 
 TIMEOUT_S = 240
 SCENARIO = """\
@@ -90,20 +89,17 @@ def items(tmp_path_factory, torch_python):
         "    cre_check(cre_workflow)\n"
     )
     options = [word for each in OPTIONS.items() for word in ("--cre-option", "=".join(each))]
-    done = subprocess.run(
+    done = run_pytest(
         [
-            *(sys.executable, "-m", "pytest", "-m", "certification", "-p", "no:cacheprovider"),
+            *("-m", "certification", "-p", "no:cacheprovider"),
             *("--cre-cluster", "embedded", "--cre-scenario", "scenario.yaml"),
             *("--cre-catalog", "mine", "--cre-json=r.json", *options),
         ],
         cwd=folder,
         env=home_in(folder),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
+        timeout_s=TIMEOUT_S,
     )
-    assert done.returncode == 1, done.stdout + done.stderr  # one of the three is spoilt on purpose
+    assert done.returncode == 1, done.stdout  # one of the three is spoilt on purpose
     return {each["entry"]: each for each in json.loads((folder / "r.json").read_text())["items"]}
 
 
