@@ -28,7 +28,7 @@ from pathlib import Path
 import pytest
 
 WARM_UP = ("-m", "certification", "--pyargs", "pytest_cre.suites", "--collect-only", "-q")
-NOT_OURS = ("kubernetes.config", "kubernetes.client.rest", "kubernetes.client.api_client")
+LATE_CLIENT = ("kubernetes.config", "kubernetes.client.rest", "kubernetes.client.api_client")
 # Programs of their own, some of which need what is not installed here.
 APART = ("controlplane", "embedded", "simulator", "suites", "workloads")
 START_PATIENCE_S = 60.0
@@ -47,6 +47,7 @@ class WarmPython:
             stdout=subprocess.DEVNULL,
         )
         theirs.close()
+        self.read_by_python = read_by_python(os.environ)
 
     def start(self, asked: Mapping[str, object]) -> "WarmProcess":
         """Ask for a process that does `become`; what it writes comes through one pipe."""
@@ -127,12 +128,28 @@ def warm_python() -> WarmPython:
 
 def start_pytest(
     arguments: Iterable[str], *, cwd: Path, env: Mapping[str, str], new_session: bool = False
-) -> WarmProcess:
-    """Start `python -m pytest`."""
+) -> "WarmProcess | subprocess.Popen[str]":
+    """Start `python -m pytest`; by a new interpreter where its environment asks for another one."""
     argv = ["pytest", *map(str, arguments)]
-    return warm_python().start(
+    python = warm_python()
+    if read_by_python(env) != python.read_by_python:
+        return subprocess.Popen(
+            [sys.executable, "-m", *argv],
+            cwd=cwd,
+            env=dict(env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=new_session,
+        )
+    return python.start(
         {"argv": argv, "cwd": str(cwd), "env": dict(env), "new_session": new_session}
     )
+
+
+def read_by_python(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that an interpreter reads when it starts, such as PYTHONPATH."""
+    return {name: value for name, value in env.items() if name.startswith("PYTHON")}
 
 
 def run_pytest(
@@ -158,7 +175,7 @@ def warm_up() -> None:
         code = pytest.main([*WARM_UP, "-p", "no:cacheprovider"])
     assert code == pytest.ExitCode.OK, code
     package = importlib.import_module("pytest_cre")
-    for name in NOT_OURS:
+    for name in LATE_CLIENT:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, "pytest_cre."):
         parts = module.name.split(".")
