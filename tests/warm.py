@@ -11,7 +11,9 @@ import ctypes
 import functools
 import gc
 import importlib
+import inspect
 import json
+import logging
 import os
 import pkgutil
 import runpy
@@ -22,16 +24,22 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 WARM_UP = ("-m", "certification", "--pyargs", "pytest_cre.suites", "--collect-only", "-q")
 LATE_CLIENT = ("kubernetes.config", "kubernetes.client.rest", "kubernetes.client.api_client")
 # Programs of their own, some of which need what is not installed here.
-APART = ("controlplane", "embedded", "simulator", "suites", "workloads")
+APART = ("controlplane", "suites", "workloads")
+CLUSTER = [sys.executable, "-m", "pytest_cre.embedded"]
+PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 START_PATIENCE_S = 60.0
+ENVIRONMENT = dict(os.environ)  # before any test changes it
 PR_SET_PDEATHSIG = 1
 
 
@@ -43,11 +51,11 @@ class WarmPython:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.warm"],
             cwd=Path(__file__).parents[1],
+            env=ENVIRONMENT,
             stdin=theirs,
             stdout=subprocess.DEVNULL,
         )
         theirs.close()
-        self.read_by_python = read_by_python(os.environ)
 
     def start(self, asked: Mapping[str, object]) -> "WarmProcess":
         """Ask for a process that does `become`; what it writes comes through one pipe."""
@@ -131,8 +139,7 @@ def start_pytest(
 ) -> "WarmProcess | subprocess.Popen[str]":
     """Start `python -m pytest`; by a new interpreter where its environment asks for another one."""
     argv = ["pytest", *map(str, arguments)]
-    python = warm_python()
-    if read_by_python(env) != python.read_by_python:
+    if read_by_python(env) != read_by_python(ENVIRONMENT):
         return subprocess.Popen(
             [sys.executable, "-m", *argv],
             cwd=cwd,
@@ -142,7 +149,7 @@ def start_pytest(
             text=True,
             start_new_session=new_session,
         )
-    return python.start(
+    return warm_python().start(
         {"argv": argv, "cwd": str(cwd), "env": dict(env), "new_session": new_session}
     )
 
@@ -244,7 +251,47 @@ def become(asked: dict, output: int) -> None:
     os.environ.update(asked["env"])
     sys.argv = asked["argv"]
     sys.path[0] = asked["cwd"]
+    subprocess.Popen = ForkingPopen
     runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+
+
+class ForkingPopen(subprocess.Popen):
+    """Starts an embedded cluster by a fork, and everything else as ever."""
+
+    def _execute_child(self, args, *rest):
+        if list(args[:3]) != CLUSTER:
+            super()._execute_child(args, *rest)
+            return
+        given = inspect.signature(super()._execute_child).bind(args, *rest).arguments
+        self.pid = os.fork()
+        if self.pid == 0:
+            be_cluster(args[3:], given["p2cread"], given["errwrite"])
+        self._child_created = True
+        self._close_pipe_fds(*(given[name] for name in PIPES))
+
+
+def be_cluster(arguments: list[str], commands: int, errors: int) -> NoReturn:
+    """Be `python -m pytest_cre.embedded`, whatever pytest has made of this process."""
+    gc.freeze()  # what is pytest's is never looked at again
+    code = 1
+    try:
+        os.setsid()
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for target, source in ((0, commands), (1, nothing), (2, errors)):
+            os.dup2(source, target)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+        logging.getLogger().handlers.clear()
+        warnings.resetwarnings()
+        code = importlib.import_module(f"{CLUSTER[-1]}.__main__").main(arguments)
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class RunningCertification:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._report = folder / "report.json"
         self._evidence = folder / "evidence"
+        self._output: str | None = None
         suites = ("--pyargs", "pytest_cre.suites", "-m", "certification", f"--rootdir={folder}")
         files = (f"--cre-json={self._report}", f"--cre-evidence={self._evidence}")
         env = {name: os.environ[name] for name in os.environ if name != "KUBECONFIG"}
@@ -61,10 +62,14 @@ class RunningCertification:
 
     def result(self, timeout_s: float = 180.0) -> Certification:
         """Wait for its end and return what it gave."""
-        output, _ = self.process.communicate(timeout_s)
+        if self._output is None:
+            self._output, _ = self.process.communicate(timeout_s)
         report = json.loads(self._report.read_text()) if self._report.exists() else {}
         return Certification(
-            code=self.process.wait(), output=output, report=report, evidence=self._evidence
+            code=self.process.wait(),
+            output=self._output,
+            report=report,
+            evidence=self._evidence,
         )
 
     def logs(self) -> list[Path]:
@@ -75,10 +80,10 @@ class RunningCertification:
         """End it if it still runs."""
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.communicate(30)
+            self.result(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.communicate()
+            self.result()
 
 
 def until(holds: Any, timeout_s: float = 60.0, poll_s: float = 0.05) -> Any:

@@ -1,12 +1,12 @@
 """Who opted in to certification, and what a run that did not pays for it."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
 from pytest_cre.items import marker_is_asked_for
+from tests.warm import run_pytest
 
 REPOSITORY = Path(__file__).parents[2]
 HEAVY = ("kubernetes", "aiohttp", "pydantic", "yaml", "tabulate", "jinja2", "re2")
@@ -32,11 +32,8 @@ def test_marker_is_asked_for_only_where_it_makes_the_difference(expression, is_a
 
 
 def collected(*arguments: str, cwd: Path = REPOSITORY) -> str:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
-    )
-    return done.stdout + done.stderr
+    asked = ("--collect-only", "-q", "-p", "no:cacheprovider")
+    return run_pytest([*asked, *arguments], cwd=cwd, env=os.environ).stdout
 
 
 @pytest.mark.parametrize(
