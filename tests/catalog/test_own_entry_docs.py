@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from pytest_cre.catalog.options import resolve_options
 from pytest_cre.catalog.pattern import compile_pattern
 from pytest_cre.cli import main
 from tests.home import home_in
+from tests.warm.runs import run_pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-entry.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -89,15 +88,8 @@ def test_mistake_of_the_guide_is_told_as_the_guide_says(folder, capsys):
 
 
 def certify(folder, command):
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=folder,
-        env=home_in(folder),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    assert command[0] == "pytest"
+    return run_pytest(command[1:], cwd=folder, env=home_in(folder))
 
 
 def test_run_of_the_guide_passes_and_fails_once_the_limit_is_raised(folder):

@@ -9,7 +9,7 @@ import yaml
 from pytest_cre.cli import main
 from pytest_cre.evidence.manifest import sealed
 from tests.home import home_in
-from tests.warm import run_pytest
+from tests.warm.runs import run_pytest
 
 CERTIFY = ("-m", "certification", "-p", "no:cacheprovider", "--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")

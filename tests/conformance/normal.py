@@ -12,6 +12,7 @@ The rules, all of them:
   `<continue>`;
 - `metadata.managedFields` is left out; one exchange of its own looks for it;
 - the volume with a pod's own token and its mounts are left out as well; another exchange looks for it;
+- what kubectl notes in a log of its own, such as that it gave up a watch, is left out;
 - where a refusal quotes the whole object that it refuses, the object becomes `<object>`.
 """
 

@@ -30,6 +30,7 @@ _CLUSTER_WIDE = (
 )
 _SHOWN_HEADERS = ("Warning", "Retry-After", "Allow")
 _AGE = re.compile(r"(?<![\w.-])(?:\d+[smhd]){1,2}(?![\w.])")
+_OWN_LOG = re.compile(r"I\d{4} \d\d:\d\d:\d\d\.")
 _SERIAL = itertools.count()
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -201,7 +202,8 @@ class Play:
         """Record what kubectl says and how it ends; gives its standard output."""
         done = self.api.run_kubectl("-n", self.namespace, *arguments, stdin=stdin, home=self.folder)
         out = _lines(done.stdout) if is_ordered else sorted(_lines(done.stdout))
-        answer = {"code": done.returncode, "out": out, "err": _lines(done.stderr)}
+        err = [line for line in _lines(done.stderr) if not _OWN_LOG.match(line)]
+        answer = {"code": done.returncode, "out": out, "err": err}
         answer = {name: value for name, value in answer.items() if value != []}
         self._steps.append((f"kubectl {' '.join(arguments)}", answer))
         return done.stdout

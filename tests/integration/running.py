@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_cre.cli import main
-from tests.warm import start_pytest
+from tests.warm.runs import start_pytest
 
 SEED = 7
 

@@ -18,7 +18,7 @@ from pytest_cre.cluster.client import Client, connect
 from pytest_cre.cluster.local import LocalCluster, start_embedded
 from pytest_cre.cluster.objects import CONFIG_MAP, JOB, LEASE, POD, SERVICE
 from tests.home import home_in
-from tests.warm import WarmProcess, start_pytest
+from tests.warm.runs import WarmProcess, start_pytest
 
 OURS = "app.kubernetes.io/managed-by=pytest-cre"
 SUITES = ("--pyargs", "pytest_cre.suites")

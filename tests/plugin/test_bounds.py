@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.home import home_in
-from tests.warm import run_pytest
+from tests.warm.runs import run_pytest
 
 
 def certify(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_cre.items import marker_is_asked_for
-from tests.warm import run_pytest
+from tests.warm.runs import run_pytest
 
 REPOSITORY = Path(__file__).parents[2]
 HEAVY = ("kubernetes", "aiohttp", "pydantic", "yaml", "tabulate", "jinja2", "re2")

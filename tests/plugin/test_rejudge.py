@@ -11,7 +11,7 @@ import pytest
 
 from pytest_cre.evidence.manifest import sealed
 from tests.home import home_in
-from tests.warm import run_pytest, start_pytest
+from tests.warm.runs import run_pytest, start_pytest
 
 SUITES = ("--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")

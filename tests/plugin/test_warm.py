@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.home import home_in
-from tests.warm import run_pytest, start_pytest
+from tests.warm.runs import run_pytest, start_pytest
 
 SHOWS = """
 import os

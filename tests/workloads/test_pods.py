@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.home import home_in
-from tests.warm import run_pytest
+from tests.warm.runs import run_pytest
 
 TIMEOUT_S = 240
 SCENARIO = """\

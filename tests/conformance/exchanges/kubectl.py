@@ -96,7 +96,7 @@ def watching_a_run(play):
 
 
 def describing(play):
-    node = play.add_node()
+    node = play.add_node(has_lease=False)  # it is shown, and would come at any moment
     spec = {
         "nodeSelector": play.here,
         "containers": [
