@@ -32,13 +32,15 @@ clients: $(READY)
 integration: $(READY)
 	$(BUILD) >/dev/null || { [ $$? = 2 ] && \
 		$(BIN)/python -m pip install --quiet --editable '.[dev,controlplane]' && $(BUILD) >/dev/null; }
-	$(MAKE) --jobs 2 --output-sync integration-tests integration-certification
+	$(MAKE) --jobs 2 integration-tests integration-certification
 
-integration-tests:
+integration-tests: $(READY)
 	$(BIN)/python -m pytest tests/integration -n 4 $(BY_FILE) --cre-controlplane="$$($(BUILD))"
 
-integration-certification:
-	$(BIN)/pytest -m certification --cre-cluster controlplane --cre-controlplane="$$($(BUILD))"
+# Told in one piece at its end, not between the dots of the tests.
+integration-certification: $(READY)
+	@told=$$($(BIN)/pytest -m certification --cre-cluster controlplane \
+		--cre-controlplane="$$($(BUILD))" 2>&1); code=$$?; printf '%s\n' "$$told"; exit $$code
 
 # random fault schedules, each on a cluster of its own; `make campaign N=1000` takes long
 N ?= 200
