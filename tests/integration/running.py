@@ -62,15 +62,17 @@ class RunningCertification:
 
     def result(self, timeout_s: float = 180.0) -> Certification:
         """Wait for its end and return what it gave."""
-        if self._output is None:
-            self._output, _ = self.process.communicate(timeout_s)
+        output = self._wait(timeout_s)
         report = json.loads(self._report.read_text()) if self._report.exists() else {}
         return Certification(
-            code=self.process.wait(),
-            output=self._output,
-            report=report,
-            evidence=self._evidence,
+            code=self.process.wait(), output=output, report=report, evidence=self._evidence
         )
+
+    def _wait(self, timeout_s: float | None = None) -> str:
+        """Wait for its end and return its output."""
+        if self._output is None:
+            self._output, _ = self.process.communicate(timeout_s)
+        return self._output
 
     def logs(self) -> list[Path]:
         """Return the logs that have reached the disk so far."""
@@ -80,10 +82,10 @@ class RunningCertification:
         """End it if it still runs."""
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.result(30)
+            self._wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.result()
+            self._wait()
 
 
 def until(holds: Any, timeout_s: float = 60.0, poll_s: float = 0.05) -> Any:
