@@ -2,20 +2,15 @@
 
 import json
 import os
-import random
-import socket
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_cre.controlplane.credentials import (
-    LOOPBACK,
-    Credentials,
-    private_file,
-    write_kubeconfig,
-)
+from pytest_cre.controlplane.credentials import Credentials, private_file, write_kubeconfig
 from pytest_cre.controlplane.part import Part
+from pytest_cre.ports import LOOPBACK, hold_port
 
 ETCD = "etcd"
 APISERVER = "kube-apiserver"
@@ -49,7 +44,6 @@ AUDIT_POLICY = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata"}],
 }
-_PORTS = range(12000, 32000)  # below what Linux hands to outgoing connections, so it stays ours
 _QPS = ("--kube-api-qps=300", "--kube-api-burst=500")  # the defaults slow a large Job down
 
 
@@ -65,19 +59,11 @@ class Ports:
     mpi_operator_health: int
 
 
-def free_ports() -> Ports:
-    """Return ports that nobody listens on."""
-    rng = random.SystemRandom()
-    found: set[int] = set()
-    while len(found) < len(Ports.__slots__):
-        port = rng.choice(_PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind((LOOPBACK, port))
-            except OSError:
-                continue
-        found.add(port)
-    return Ports(**dict(zip(Ports.__slots__, sorted(found), strict=True)))
+def hold_ports(until: ExitStack) -> Ports:
+    """Return ports that are kept for these programs until the stack is closed."""
+    held = [until.enter_context(hold_port()) for _ in Ports.__slots__]
+    numbers = [each.getsockname()[1] for each in held]
+    return Ports(**dict(zip(Ports.__slots__, numbers, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

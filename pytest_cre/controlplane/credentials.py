@@ -11,11 +11,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_cre.ports import LOOPBACK
+
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
     from cryptography.x509 import Certificate
 
-LOOPBACK = "127.0.0.1"
 # Distinct names, so that the audit log tells who asked; all of them administrators, as it is the
 # harness that has to live with little. The harness itself is a service account.
 ADMIN_USERS = ("administrator", "simulator", "kube-controller-manager", "kube-scheduler")

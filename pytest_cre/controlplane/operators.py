@@ -11,7 +11,8 @@ from typing import Any
 
 from pytest_cre.controlplane.api import Api
 from pytest_cre.controlplane.commands import TRAINER, Workshop
-from pytest_cre.controlplane.credentials import LOOPBACK, write_certificate
+from pytest_cre.controlplane.credentials import write_certificate
+from pytest_cre.ports import LOOPBACK
 
 Manifest = dict[str, Any]
 

@@ -1,6 +1,7 @@
 """One program of the control plane: started, watched, stopped, and put to trouble by name."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 
 _TETHER = Path(__file__).with_name("tether.py")
 _KILL_PATIENCE_S = 10.0
+# A word of most loggers, or the mark of Kubernetes' own; what follows may be a stack or its usage.
+_ERROR = re.compile(r"\b(error|fatal|panic)\b|^[EF]\d{4} ", re.IGNORECASE)
 
 
 class Part:
@@ -97,10 +100,11 @@ class Part:
                 self.start()
 
     def exit_words(self) -> str:
-        """Return how it ended, with the last line of its log."""
+        """Return how it ended, with the last line of its log that tells of an error, else the last."""
         code = self._process.returncode if self._process else None
         lines = self.log.read_text(errors="replace").split("\n") if self.log.exists() else []
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
+        said = [line.strip() for line in lines if line.strip()] or ["it wrote nothing"]
+        last = next((line for line in reversed(said) if _ERROR.search(line)), said[-1])
         return f"{self.name} ended with code {code}: {last[:400]}"
 
     def _end(self, number: signal.Signals, patience_s: float) -> None:

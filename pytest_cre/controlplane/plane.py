@@ -104,8 +104,7 @@ class ControlPlane:
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """End everything, the last started first; remove the folder, or all of it but the logs."""
-        for part in reversed(self.parts):
-            part.stop()
+        self._startup.stop()
         # After them: what the keeper started dies with its thread.
         self._is_stopping.set()
         if self._keeper is not None:

@@ -21,6 +21,5 @@ def prepare(binaries: Path) -> None:
             _workshop, api = startup.serve_kinds()
             startup.wait("/readyz", lambda: api.answers("/readyz"))
         finally:
-            for part in reversed(startup.parts.values()):
-                part.stop()
+            startup.stop()
         shutil.copytree(Path(name) / "etcd", target)

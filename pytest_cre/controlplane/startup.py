@@ -3,13 +3,14 @@
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_cre.controlplane import operators
 from pytest_cre.controlplane.api import Api, Refusal
-from pytest_cre.controlplane.commands import APISERVER, ETCD, SIMULATOR, Workshop, free_ports
+from pytest_cre.controlplane.commands import APISERVER, ETCD, SIMULATOR, Workshop, hold_ports
 from pytest_cre.controlplane.credentials import make_credentials, write_kubeconfig
 from pytest_cre.controlplane.grants import grant
 from pytest_cre.controlplane.part import Part
@@ -51,6 +52,7 @@ class Startup:
         self.server = ""  # its URL, once there is one
         self.harness_kubeconfig = folder / "harness.kubeconfig"
         self.admin_kubeconfig = folder / "administrator.kubeconfig"
+        self._held = ExitStack()  # its ports
         self._started_s = time.monotonic()
 
     def run(self) -> Api:
@@ -69,6 +71,12 @@ class Startup:
             self.wait("the simulated nodes", self._nodes_are_ready)
         return api
 
+    def stop(self) -> None:
+        """End all parts, the last started first."""
+        for part in reversed(self.parts.values()):
+            part.stop()
+        self._held.close()
+
     def serve_kinds(
         self, on_answer: Callable[[Workshop], None] = lambda _: None
     ) -> tuple[Workshop, Api]:
@@ -80,7 +88,7 @@ class Startup:
         workshop = Workshop(
             folder=self.folder,
             binaries=self.settings.binaries.absolute(),
-            ports=free_ports(),
+            ports=hold_ports(self._held),
             credentials=make_credentials(self.folder),
         )
         self.server = workshop.server

@@ -9,12 +9,13 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
+
+from pytest_cre.ports import hold_port
 
 if TYPE_CHECKING:
     from pytest_cre.simulator.world import ContainerRun
@@ -169,7 +170,6 @@ class _Localizer:
         ports = self.run.world.ports
         key = f"{self.run.owner_uid}:{wanted}"
         if key not in ports:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                ports[key] = probe.getsockname()[1]
+            with hold_port() as held:
+                ports[key] = held.getsockname()[1]
         return ports[key]

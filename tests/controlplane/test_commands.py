@@ -1,16 +1,24 @@
+from contextlib import ExitStack
+
 import pytest
 
-from pytest_cre.controlplane.commands import Workshop, free_ports
+from pytest_cre.controlplane.commands import Workshop, hold_ports
 from pytest_cre.controlplane.credentials import make_credentials
 from pytest_cre.controlplane.operators import install_jobset_certificate
 
 
 @pytest.fixture
-def workshop(tmp_path):
+def ports():
+    with ExitStack() as held:
+        yield hold_ports(held)
+
+
+@pytest.fixture
+def workshop(tmp_path, ports):
     return Workshop(
         folder=tmp_path,
         binaries=tmp_path / "bin",
-        ports=free_ports(),
+        ports=ports,
         credentials=make_credentials(tmp_path),
     )
 
@@ -51,8 +59,7 @@ def test_each_part_has_a_home_and_a_temporary_folder_of_its_own(parts):
     assert all(part._env["TMPDIR"] == part._env["HOME"] for part in parts)
 
 
-def test_ports_are_free_distinct_and_below_those_of_outgoing_connections():
-    ports = free_ports()
+def test_ports_are_distinct_and_below_those_of_outgoing_connections(ports):
     numbers = [getattr(ports, name) for name in ports.__slots__]
     assert len(set(numbers)) == 6
     assert all(12000 <= number < 32000 for number in numbers)

@@ -127,6 +127,17 @@ def test_exit_is_told_with_code_and_last_words(make_part, until):
     assert part.exit_words() == "worker ended with code 1: port taken"
 
 
+@pytest.mark.parametrize(
+    "told",
+    ['ERROR setup {"error": "address in use"}', "E1201 01:40:14.463 server.go:9] address in use"],
+)
+def test_exit_is_told_by_the_last_error_not_by_the_stack_below_it(make_part, until, told):
+    part = make_part(f"import sys; sys.exit({told!r} + '\\nmain.main\\n\\truntime/proc.go:290')")
+    part.start()
+    until(lambda: not part.is_running())
+    assert part.exit_words() == f"worker ended with code 1: {told}"
+
+
 def test_program_that_is_not_there_is_told_by_its_name(tmp_path, make_part, until):
     part = make_part()
     part.command = (str(tmp_path / "nothing"),)

@@ -1,8 +1,8 @@
 """Whole runs of pytest that certify, each in a folder of its own, and a cluster to watch them on."""
 
+import contextlib
+import io
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ import pytest
 import re2  # noqa: F401
 import yaml  # noqa: F401
 
+from pytest_cre.cli import main
 from pytest_cre.cluster.client import Client, connect
 from pytest_cre.cluster.local import LocalCluster, start_embedded
 from pytest_cre.cluster.objects import CONFIG_MAP, JOB, LEASE, POD, SERVICE
@@ -63,16 +64,10 @@ class Certifier:
 
     def rejudged(self, evidence: str = "evidence", form: str = "json") -> str:
         """Return what `pytest-cre rejudge` prints for the evidence of a run."""
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest_cre.cli", "rejudge", evidence, "--format", form],
-            cwd=self.folder,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return done.stdout
+        told = io.StringIO()
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(told):
+            main(["rejudge", evidence, "--format", form])
+        return told.getvalue()
 
     def close(self) -> None:
         for process in self.started:

@@ -6,57 +6,66 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from pytest_cre.cli import main
 from pytest_cre.evidence.manifest import sealed
 from tests.home import home_in
-from tests.warm.runs import run_pytest, start_pytest
 
 SUITES = ("--pyargs", "pytest_cre.suites")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
 
 
-def environment(folder: Path) -> dict[str, str]:
-    return {**home_in(folder), "COLUMNS": "200"}
+CERTIFY = (*SUITES, "--cre-evidence=evidence")
 
 
-def pytest_arguments(*arguments: str) -> list[str]:
-    files = ("--cre-json=r.json", "--cre-evidence=evidence")
-    return ["-m", "certification", "-p", "no:cacheprovider", *files, *SUITES, *arguments]
+@pytest.fixture
+def rejudge(capsys, monkeypatch):
+    """Run the command in a folder; return its exit code and what it wrote."""
+
+    def run(folder, *arguments):
+        monkeypatch.chdir(folder)
+        code = main(["rejudge", *arguments])
+        return Again(code, *capsys.readouterr())
+
+    return run
 
 
-def rejudge(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest_cre.cli", "rejudge", *arguments],
+class Again(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture(scope="module", params=["h100-2", "slow-node"])
+def finished(request, tmp_path_factory, certify_in) -> tuple[Path, int]:
+    certify = certify_in(tmp_path_factory.mktemp(request.param))
+    done = certify(*CERTIFY, "--cre-scenario", request.param, "-k", "nccl-all-reduce", *SMALL)
+    return done.folder, done.code
+
+
+def test_rejudge_gives_the_bytes_and_the_exit_code_of_the_run(finished):
+    folder, code = finished
+
+    # in an interpreter of its own: with other hashes, the order of sets is another one
+    again = subprocess.run(
+        [sys.executable, "-m", "pytest_cre.cli", "rejudge", "evidence", "--format", "json"],
         cwd=folder,
-        env=environment(folder),
+        env={**home_in(folder), "COLUMNS": "200"},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
 
-
-@pytest.fixture(scope="module", params=["h100-2", "slow-node"])
-def finished(request, tmp_path_factory) -> tuple[Path, int]:
-    folder = tmp_path_factory.mktemp(request.param)
-    chosen = ("--cre-scenario", request.param, "-k", "nccl-all-reduce", *SMALL)
-    done = run_pytest(pytest_arguments(*chosen), cwd=folder, env=environment(folder))
-    return folder, done.returncode
-
-
-def test_rejudge_gives_the_bytes_and_the_exit_code_of_the_run(finished):
-    folder, code = finished
-
-    again = rejudge(folder, "evidence", "--format", "json")
-
     assert again.stdout == (folder / "r.json").read_text()
     assert again.returncode == code
     assert code in (0, 1)
 
 
-def test_rejudge_as_text_ends_with_the_result(finished):
+def test_rejudge_as_text_ends_with_the_result(rejudge, finished):
     folder, _ = finished
 
     again = rejudge(folder, "evidence")
@@ -65,7 +74,7 @@ def test_rejudge_as_text_ends_with_the_result(finished):
     assert again.stdout.splitlines()[-1].startswith(f"certification {result}: ")
 
 
-def test_rejudge_with_a_raised_limit_fails_the_entry_that_it_is_for(finished, tmp_path):
+def test_rejudge_with_a_raised_limit_fails_the_entry_that_it_is_for(rejudge, finished, tmp_path):
     folder, _ = finished
     shutil.copytree(folder / "evidence", tmp_path / "evidence")
     manifest = json.loads((tmp_path / "evidence/run.json").read_text())
@@ -77,13 +86,13 @@ def test_rejudge_with_a_raised_limit_fails_the_entry_that_it_is_for(finished, tm
         manifest["simulated_limits"][node] = json.dumps(limits)
     (tmp_path / "evidence/run.json").write_text(json.dumps(manifest))
     refused = rejudge(tmp_path, "evidence", "--format", "json")
-    assert refused.returncode == 3
+    assert refused.code == 3
     assert "run.json: was changed after the run (checksum differs)" in refused.stderr
     (tmp_path / "evidence/run.json").write_text(json.dumps(sealed(manifest)))
 
     again = rejudge(tmp_path, "evidence", "--format", "json")
 
-    assert (again.stderr, again.returncode) == ("", 1)
+    assert (again.stderr, again.code) == ("", 1)
     before = {item["node_id"]: item for item in manifest["report"]["items"]}
     after = {item["node_id"]: item for item in json.loads(again.stdout)["items"]}
     changed = {name for name in after if after[name] != before[name]}
@@ -101,7 +110,7 @@ limits:
 
 
 def test_rejudge_by_limits_of_a_site_judges_simulated_nodes_only_where_that_is_asked_for(
-    finished, tmp_path
+    rejudge, finished, tmp_path
 ):
     folder, code = finished
     limits = tmp_path / "profiles/limits/site.yaml"
@@ -112,15 +121,15 @@ def test_rejudge_by_limits_of_a_site_judges_simulated_nodes_only_where_that_is_a
     plain = rejudge(folder, *given)
     asked = rejudge(folder, *given, "--simulated-by", "published")
 
-    assert plain.returncode == code
+    assert plain.code == code
     assert plain.stderr.startswith("pytest-cre rejudge: the nodes are simulated and judged by")
-    assert (asked.returncode, asked.stderr) == (1, "")
+    assert (asked.code, asked.stderr) == (1, "")
     items = {item["scale"]: item for item in json.loads(asked.stdout)["items"]}
     assert items["full-scale"]["code"] == "fail"
     assert "below the site h100 limit 9999 GB/s" in items["full-scale"]["text"].splitlines()[0]
 
 
-def test_rejudge_of_changed_evidence_is_refused_in_one_line(finished):
+def test_rejudge_of_changed_evidence_is_refused_in_one_line(rejudge, finished):
     folder, _ = finished
     log = next((folder / "evidence").rglob("*.log"))
     kept = log.read_bytes()
@@ -130,30 +139,28 @@ def test_rejudge_of_changed_evidence_is_refused_in_one_line(finished):
     finally:
         log.write_bytes(kept)
 
-    assert again.returncode == 3
+    assert again.code == 3
     assert "was changed after the run" in again.stderr
     assert again.stderr.count("\n") == 1
 
 
-def test_rejudge_of_a_folder_without_evidence_says_so(tmp_path):
+def test_rejudge_of_a_folder_without_evidence_says_so(rejudge, tmp_path):
     again = rejudge(tmp_path, str(tmp_path))
 
-    assert again.returncode == 3
+    assert again.code == 3
     assert "holds no run.json" in again.stderr
 
 
-def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(tmp_path):
+def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(
+    rejudge, certify, tmp_path
+):
     files = [tmp_path / name for name in ("killed.json", "killed.xml", "killed.html")]
     for file in files:
         file.write_text("PASSED, says an earlier run")
     options = ("--cre-json", "--cre-junit", "--cre-html")
     told = [f"{option}={file}" for option, file in zip(options, files, strict=True)]
     training = ("-k", "nemotron5-8b", "--cre-option", "maxSteps=100000")
-    running = start_pytest(
-        pytest_arguments("--cre-scenario", "h100-2", *training, *told),
-        cwd=tmp_path,
-        env=environment(tmp_path),
-    )
+    running = certify.start(*CERTIFY, "--cre-scenario", "h100-2", *training, *told)
     try:
         deadline = time.monotonic() + 60
         while not any(
@@ -174,6 +181,6 @@ def test_rejudge_of_a_killed_run_is_inconclusive_with_the_figures_so_far(tmp_pat
 
     report = json.loads(again.stdout)
     [item] = report["items"]
-    assert (item["code"], report["result"], again.returncode) == ("inconclusive", "FAILED", 1)
+    assert (item["code"], report["result"], again.code) == ("inconclusive", "FAILED", 1)
     assert any("the run was killed" in reason for reason in item["groups"][0]["reasons"])
     assert item["groups"][0]["figures"]["step_time"]["value"] > 0

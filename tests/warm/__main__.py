@@ -17,7 +17,7 @@ import tempfile
 
 import pytest
 
-from tests.warm.clusters import ForkingPopen
+from tests.warm.children import ForkingPopen
 from tests.warm.runs import pair
 
 WARM_UP = ("-m", "certification", "--pyargs", "pytest_cre.suites", "--collect-only", "-q")
