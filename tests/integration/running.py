@@ -97,3 +97,17 @@ def until(holds: Any, timeout_s: float = 60.0, poll_s: float = 0.05) -> Any:
             return value
         assert time.monotonic() < deadline_s, f"not within {timeout_s:g} s"
         time.sleep(poll_s)
+
+
+def processes_in(folder: Path) -> set[int]:
+    """Return the processes that work in a folder or below it, or name it in their arguments."""
+    found: set[int] = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            place = str((path / "cwd").readlink())
+            arguments = (path / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if place.startswith(str(folder)) or str(folder) in arguments:
+            found.add(int(path.name))
+    return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.running import until
+from tests.integration.running import processes_in, until
 
 SUPERVISOR = """
 import subprocess, sys, time
@@ -20,20 +20,6 @@ print(server.pid, flush=True)
 time.sleep(600)
 """
 PARTS = 8
-
-
-def processes_in(folder):
-    """Return the processes that work in a folder or below it, or name it in their arguments."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            place = str((path / "cwd").readlink())
-            arguments = (path / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if place.startswith(str(folder)) or str(folder) in arguments:
-            found.add(int(path.name))
-    return found
 
 
 @pytest.fixture
@@ -114,22 +100,3 @@ def test_part_that_ends_by_itself_is_started_again(plane):
     first = scheduler.pid
     os.kill(first, signal.SIGKILL)
     until(lambda: scheduler.pid not in (None, first))
-
-
-def test_certification_starts_and_ends_a_control_plane_of_its_own(
-    start_run, programs, scenario, tmp_path, monkeypatch
-):
-    own = tmp_path / "own"
-    own.mkdir()
-    monkeypatch.setenv("TMPDIR", str(own))
-    run = start_run(
-        "--cre-cluster=controlplane",
-        f"--cre-controlplane={programs}",
-        f"--cre-scenario={scenario}",
-        "-k=nccl-broadcast and not intra",
-    ).result()
-    assert run.code == 0, run.output
-    assert run.report["cluster"]["kind"] == "controlplane"
-    assert run.report["settings"]["scenario"] == str(scenario)
-    assert not processes_in(own)
-    assert not any(own.iterdir())

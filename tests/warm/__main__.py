@@ -21,7 +21,12 @@ from tests.warm.children import ForkingPopen
 from tests.warm.runs import pair
 
 WARM_UP = ("-m", "certification", "--pyargs", "pytest_cre.suites", "--collect-only", "-q")
-LATE_CLIENT = ("kubernetes.config", "kubernetes.client.rest", "kubernetes.client.api_client")
+# What of other packages is imported only when it is needed.
+LATE = (
+    *("kubernetes.config", "kubernetes.client.rest", "kubernetes.client.api_client"),
+    *("cryptography.x509", "cryptography.hazmat.primitives.serialization"),
+    *("cel_expr_python.cel", "junit_xml", "tabulate", "xml.dom.minidom"),
+)
 # Programs of their own, some of which need what is not installed here.
 APART = ("controlplane", "suites", "workloads")
 PR_SET_PDEATHSIG = 1
@@ -33,7 +38,7 @@ def warm_up() -> None:
         code = pytest.main([*WARM_UP, "-p", "no:cacheprovider"])
     assert code == pytest.ExitCode.OK, code
     package = importlib.import_module("pytest_cre")
-    for name in LATE_CLIENT:
+    for name in LATE:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, "pytest_cre."):
         parts = module.name.split(".")

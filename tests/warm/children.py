@@ -57,7 +57,10 @@ def be(program: Callable[[], int], streams: list[int], *, new_session: bool) -> 
             if source != -1:
                 os.dup2(source, target)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+        sys.stdin, sys.stdout, sys.stderr = (
+            open(number, mode, closefd=False)  # noqa: SIM115
+            for number, mode in enumerate("rww")
+        )
         logging.getLogger().handlers.clear()
         warnings.resetwarnings()
         code = program()

@@ -3,15 +3,14 @@
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pytest_cre import workloads
+from tests.workloads.pods import TIMEOUT_S, torch_python
 
 SCRIPT = Path(workloads.__file__).parent / "collective.py"
-TIMEOUT_S = 120
 
 # Several sweeps in one process, for starting torch takes longer than all of them.
 SWEEPS = """
@@ -31,22 +30,9 @@ for sweep in sys.argv[2:]:
 """
 
 
-@pytest.fixture(scope="session")
-def torch_python():
-    """An interpreter that can import torch; this one, else the system's."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        found = Path(python).exists() and subprocess.run(
-            [
-                python,
-                "-c",
-                "import importlib.util as u; raise SystemExit(not u.find_spec('torch'))",
-            ],
-            check=False,
-            timeout=TIMEOUT_S,
-        )
-        if found and found.returncode == 0:
-            return python
-    pytest.skip("no torch: neither this Python nor /usr/bin/python3 can import it")
+@pytest.fixture(scope="session", name="torch_python")
+def _torch_python():
+    return torch_python()
 
 
 @pytest.fixture(scope="session")
