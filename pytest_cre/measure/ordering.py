@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 from operator import attrgetter, le
 
 from pytest_cre.measure.events import BEGINNINGS, KIND_RANK, StepRun, TrainingEvent
+from pytest_cre.measure.instants import SECOND_NS
 
 Item = TrainingEvent | StepRun
 
@@ -128,7 +129,10 @@ def _falls(steps: Sequence[TrainingEvent]) -> int:
 
 
 def _mended(events: list[TrainingEvent], torn: set[str]) -> tuple[list[TrainingEvent], list[int]]:
-    """Hold back the clock of each torn stream so that it never runs backwards."""
+    """Hold back the clock of each torn stream so that it never runs backwards.
+
+    A time in whole seconds was cut, so up to a second of the way is not its clock's doing.
+    """
     kept: list[TrainingEvent] = []
     held: list[TrainingEvent] = []
     for event in events:
@@ -140,7 +144,8 @@ def _mended(events: list[TrainingEvent], torn: set[str]) -> tuple[list[TrainingE
         t_ns = event.t_ns or 0
         floor = newest.get(event.stream, t_ns)
         if t_ns < floor:
-            moved_ns.append(floor - t_ns)
+            cut_ns = 0 if t_ns % SECOND_NS else SECOND_NS
+            moved_ns.append(max(0, floor - t_ns - cut_ns))
         newest[event.stream] = max(t_ns, floor)
         kept.append(event if t_ns >= floor else replace(event, t_ns=floor))
     return kept, moved_ns

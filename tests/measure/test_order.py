@@ -61,6 +61,26 @@ def test_clock_that_runs_backwards_restarts_nothing_and_gives_no_goodput():
     assert "clamped" in run.flags
 
 
+@pytest.mark.parametrize(
+    ("told_s", "is_doubtful"),
+    [(8, False), (8.3, False), (8.1, True), (7, True)],
+)
+def test_time_in_whole_seconds_may_be_one_more_behind_the_line_before_it(told_s, is_doubtful):
+    def event(kind, t_s, seq, **more):
+        return TrainingEvent(kind=kind, t_ns=round(t_s * SECOND), seq=seq, stream="pod", **more)
+
+    events = [
+        event("proc_start", 5, 1),
+        event("load_end", 9.2, 2, step=0),
+        event("train_ready", told_s, 3),
+        *(event("step", 10 + n, 3 + n, step=n) for n in range(1, 11)),
+        event("end", 20, 300),
+    ]
+    run = account(events, LedgerParams(reference_step_s=1))
+    assert run.clamped == 1
+    assert ("clamped" in run.flags) is is_doubtful
+
+
 def test_lines_of_one_instant_keep_their_order_within_a_stream():
     def event(kind, t_s, seq, **more):
         return TrainingEvent(kind=kind, t_ns=t_s * SECOND, seq=seq, stream="pod", **more)
