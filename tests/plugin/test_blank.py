@@ -2,14 +2,14 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 from _pytest.config.argparsing import Parser
 
 from pytest_cre.commandline import expanded, is_misread, joined
 from pytest_cre.options import add_options
+from tests.home import home_in
+from tests.warm.runs import run_pytest
 
 MINE = """
 import pytest
@@ -150,16 +150,11 @@ def test_both_forms_are_the_same_from_an_empty_folder(tmp_path):
     option, value = "--cre-evidence", value_of("--cre-evidence", tmp_path)
 
     def run(*arguments):
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "--pyargs", "pytest_cre.suites", "-q"),
-                *("-m", "certification", "--collect-only", "-p", "no:cacheprovider", *arguments),
-            ],
+        suites = ("--pyargs", "pytest_cre.suites", "-q", "-m", "certification", "--collect-only")
+        done = run_pytest(
+            (*suites, "-p", "no:cacheprovider", *arguments),
             cwd=tmp_path / "empty",
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+            env=home_in(tmp_path),
         )
         return done.returncode, [
             each for each in done.stdout.splitlines() if not ENDED.search(each)
