@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -108,9 +109,13 @@ def read_text(path: Path) -> str:
         raise CatalogProblem(f"{place}: cannot be read: {problem.strerror}") from None
 
 
+# An entry that many extend is parsed once; nobody changes what a document holds.
+_parsed = lru_cache(maxsize=256)(parse_yaml)
+
+
 def _own_document(path: Path) -> YamlDocument:
     try:
-        return parse_yaml(read_text(path), shown(path))
+        return _parsed(read_text(path), shown(path))
     except YamlProblem as problem:
         raise CatalogProblem(str(problem)) from None
 
