@@ -1,14 +1,14 @@
-"""An interpreter that has torch, and real processes of it that talk to each other over gloo."""
+"""Real processes of an interpreter that has torch, that talk to each other over gloo."""
 
 import os
-import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from pytest_cre import workloads
-from tests.workloads.pods import TIMEOUT_S, torch_python
+from pytest_cre.ports import hold_port
+from tests.workloads.interpreter import TIMEOUT_S, torch_python
 
 SCRIPT = Path(workloads.__file__).parent / "collective.py"
 
@@ -46,9 +46,8 @@ def environment():
 @pytest.fixture(scope="session")
 def free_port():
     def take():
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            return listener.getsockname()[1]
+        with hold_port() as held:
+            return held.getsockname()[1]
 
     return take
 
