@@ -14,8 +14,13 @@ def temporary(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def exchange(start_run, programs, tmp_path_factory, temporary):
-    given = write_pods(tmp_path_factory.mktemp("pods"), {NAME: COLLECTIVE.format(more="")})
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pods")
+
+
+@pytest.fixture(scope="module")
+def exchange(start_run, programs, folder, temporary):
+    given = write_pods(folder, {NAME: COLLECTIVE.format(more="")})
     genuine = ("--cre-cluster=controlplane", f"--cre-controlplane={programs}", "-k", "test_mine")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(temporary))
@@ -43,7 +48,8 @@ def test_table_of_the_pods_is_read_as_complete(exchange):
     assert {row["out_of_place"]["wrong"] for row in table["rows"]} == {0}
 
 
-def test_run_ends_the_control_plane_that_it_started(exchange, programs, temporary):
+def test_run_ends_the_control_plane_that_it_started(exchange, folder, temporary):
     assert exchange.report["cluster"]["kind"] == "controlplane"
+    assert exchange.report["settings"]["scenario"] == str(folder / "scenario.yaml")
     assert not processes_in(temporary)
     assert not any(temporary.iterdir())

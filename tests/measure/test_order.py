@@ -21,6 +21,10 @@ def lines(times_s, total=999):
     ]
 
 
+def event(kind, t_s, seq, **more):
+    return TrainingEvent(kind=kind, t_ns=round(t_s * SECOND), seq=seq, stream="pod", **more)
+
+
 def ledger(measurement):
     return {name: seconds for name, seconds in measurement.training.ledger_s.items() if seconds}
 
@@ -66,9 +70,6 @@ def test_clock_that_runs_backwards_restarts_nothing_and_gives_no_goodput():
     [(8, False), (8.3, False), (8.1, True), (7, True)],
 )
 def test_time_in_whole_seconds_may_be_one_more_behind_the_line_before_it(told_s, is_doubtful):
-    def event(kind, t_s, seq, **more):
-        return TrainingEvent(kind=kind, t_ns=round(t_s * SECOND), seq=seq, stream="pod", **more)
-
     events = [
         event("proc_start", 5, 1),
         event("load_end", 9.2, 2, step=0),
@@ -82,9 +83,6 @@ def test_time_in_whole_seconds_may_be_one_more_behind_the_line_before_it(told_s,
 
 
 def test_lines_of_one_instant_keep_their_order_within_a_stream():
-    def event(kind, t_s, seq, **more):
-        return TrainingEvent(kind=kind, t_ns=t_s * SECOND, seq=seq, stream="pod", **more)
-
     kinds = ["abort", "proc_start", "load_start"]
     at_once = [event(kind, 20, 100 + at) for at, kind in enumerate(kinds)]
     events = [

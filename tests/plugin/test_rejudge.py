@@ -12,13 +12,16 @@ import pytest
 
 from pytest_cre.cli import main
 from pytest_cre.evidence.manifest import sealed
-from tests.home import home_in
 
 SUITES = ("--pyargs", "pytest_cre.suites")
+CERTIFY = (*SUITES, "--cre-evidence=evidence")
 SMALL = ("--cre-option", "maxBytes=64M", "--cre-option", "numIterations=2")
 
 
-CERTIFY = (*SUITES, "--cre-evidence=evidence")
+class Again(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
 
 
 @pytest.fixture
@@ -33,12 +36,6 @@ def rejudge(capsys, monkeypatch):
     return run
 
 
-class Again(NamedTuple):
-    code: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture(scope="module", params=["h100-2", "slow-node"])
 def finished(request, tmp_path_factory, certify_in) -> tuple[Path, int]:
     certify = certify_in(tmp_path_factory.mktemp(request.param))
@@ -46,14 +43,14 @@ def finished(request, tmp_path_factory, certify_in) -> tuple[Path, int]:
     return done.folder, done.code
 
 
-def test_rejudge_gives_the_bytes_and_the_exit_code_of_the_run(finished):
+def test_rejudge_gives_the_bytes_and_the_exit_code_of_the_run(finished, certify_in):
     folder, code = finished
 
     # in an interpreter of its own: with other hashes, the order of sets is another one
     again = subprocess.run(
         [sys.executable, "-m", "pytest_cre.cli", "rejudge", "evidence", "--format", "json"],
         cwd=folder,
-        env={**home_in(folder), "COLUMNS": "200"},
+        env=certify_in(folder).environment(),
         capture_output=True,
         text=True,
         timeout=60,

@@ -6,8 +6,6 @@ import pytest
 
 from pytest_cre.options import add_options
 from pytest_cre.settings import check_writable
-from tests.home import home_in
-from tests.warm.runs import run_pytest
 
 MINE = """
 import pytest
@@ -206,16 +204,16 @@ def test_workers_on_other_machines_are_refused(pytester):
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_mistake_that_collection_finds_is_one_line_with_and_without_workers(tmp_path, workers):
-    (tmp_path / "test_mine.py").write_text(MINE.format(patterns="'communication/ncl-all-reduce'"))
+def test_mistake_that_collection_finds_is_one_line_with_and_without_workers(pytester, workers):
+    pytester.makepyfile(MINE.format(patterns="'communication/ncl-all-reduce'"))
     arguments = ("-m", "certification", "-p", "no:cacheprovider", "-n", workers)
+    arguments += ("--cre-scenario", "h100-2")
 
-    done = run_pytest((*arguments, "--cre-scenario", "h100-2"), cwd=tmp_path, env=home_in(tmp_path))
+    result = pytester.runpytest_subprocess(*arguments)
 
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    told = [line for line in done.stdout.splitlines() if "'communication/ncl-all-reduce'" in line]
-    assert ["nccl-all-reduce" in line for line in told] == [True]
-    assert "Traceback" not in done.stdout
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*'communication/ncl-all-reduce'*nccl-all-reduce*"])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
