@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_cre.catalog.entry import DIAGNOSE
-from pytest_cre.evidence.blame import failed_on_their_own, failed_pods, was_ended_from_outside
+from pytest_cre.evidence.blame import failed_on_their_own, failed_pods
 from pytest_cre.evidence.model import GroupEvidence, Problem
 from pytest_cre.judge.problems import LOG, LOST, pod_words
 from pytest_cre.judge.verdict import GroupVerdict
@@ -50,7 +50,8 @@ def node_failures(verdict: GroupVerdict, evidence: GroupEvidence) -> tuple[NodeF
     failed by themselves, and against none where nobody can tell which did. In a diagnosis a test
     speaks against a node only where the node itself was seen to fail, for the other tests tell.
     Lost pods, interrupts and API trouble speak against none, and a loss explains whatever failed
-    after it and which logs ended early. A failed Job that ended a pod explains what its log lacks.
+    after it and which logs ended early. A Job that failed ends its other pods and takes their logs
+    along: what these lack speaks against no node.
     Nor does an attempt that was made again speak against any.
     """
     if verdict.is_retried or verdict.code not in ("fail", "inconclusive", "error"):
@@ -59,11 +60,11 @@ def node_failures(verdict: GroupVerdict, evidence: GroupEvidence) -> tuple[NodeF
     codes = {each.code for each in evidence.problems}
     only_of_nodes = is_of_diagnosis or not LOST.isdisjoint(codes)
     has_failed = not _OF_PODS.isdisjoint(codes)
-    ended = {pod.name for pod in failed_pods(evidence.pods) if was_ended_from_outside(pod)}
+    ended = _ended_by_the_failure(evidence) if has_failed else frozenset()
     found: dict[tuple[str, str], NodeFailure] = {}
     for problem in evidence.problems:
         reason = _REASONS.get(problem.code)
-        if has_failed and reason == "LogUnavailable" and problem.pod in ended:
+        if reason == "LogUnavailable" and problem.pod in ended:
             continue
         if reason is not None and not (only_of_nodes and reason not in _OF_THE_NODE):
             for node, message in _spoken_against(problem, evidence):
@@ -77,6 +78,17 @@ def node_failures(verdict: GroupVerdict, evidence: GroupEvidence) -> tuple[NodeF
                 node=node, reason="ThresholdViolation", message=message
             )
     return tuple(found[key] for key in sorted(found))
+
+
+def _ended_by_the_failure(evidence: GroupEvidence) -> frozenset[str]:
+    """Return the names of pods that went down with those that failed by themselves.
+
+    Also those of which no end was ever seen: they were deleted while they ran.
+    """
+    own = {pod.name for pod in failed_on_their_own(evidence.last_pods, evidence.logs)}
+    return frozenset(
+        pod.name for pod in evidence.pods if pod.phase != "Succeeded" and pod.name not in own
+    )
 
 
 def _spoken_against(problem: Problem, evidence: GroupEvidence) -> Iterable[tuple[str, str]]:

@@ -135,6 +135,29 @@ def test_log_of_a_pod_that_a_failed_job_ended_speaks_against_no_node(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param({"phase": "Running", "exit_code": None, "finished_ns": None}, id="unseen"),
+        pytest.param({"exit_code": 1}, id="left-alone"),
+        pytest.param({"exit_code": 1, "finished_ns": 5_000_000_000}, id="late"),
+    ],
+)
+def test_log_of_a_pod_that_went_down_with_another_speaks_against_no_node(failed, bandwidth, end):
+    first, other = failed.pods
+    other = replace(other, **end)
+    logs = tuple(
+        replace(log, data=b"ncclRemoteError: a pod is away\n", is_complete=False)
+        if log.pod == other.name and end == {"exit_code": 1}
+        else log
+        for log in failed.logs
+    )
+    cut = Problem(code="log-incomplete", message="it is gone", node=other.node, pod=other.name)
+    run = replace(failed, pods=(first, other), logs=logs, problems=(*failed.problems, cut))
+
+    assert named(run, bandwidth()) == [(first.node, "WorkloadFailed")]
+
+
 @pytest.mark.parametrize("code", ["pod-evicted", "node-changed"])
 def test_loss_explains_the_pod_that_failed_after_it(failed, bandwidth, code):
     loss = Problem(code=code, message="it is gone", node="node-1")
