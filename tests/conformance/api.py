@@ -141,13 +141,15 @@ class Api:
     def until(self, path, accept, timeout_s=20.0):
         """Read a path until the answer is as wanted; gives its body."""
         end_s = time.monotonic() + timeout_s
+        pause_s = 0.01
         while True:
             answer = self("GET", path)
             with contextlib.suppress(KeyError, IndexError, TypeError):
                 if accept(answer):
                     return answer.body
             assert time.monotonic() < end_s, json.dumps(answer.body)
-            time.sleep(0.01)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.2)
 
     def gone(self, path):
         """Wait until there is nothing under a path."""

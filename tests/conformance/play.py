@@ -61,7 +61,11 @@ class Play:
         self.api.until(self.at("serviceaccounts/default"), lambda answer: answer.code == 200)
 
     def close(self):
-        """Remove what could disturb other exchanges; the namespace goes when all are over."""
+        """Remove what could disturb other exchanges.
+
+        The namespace stays: genuine servers look through all their kinds when one is deleted.
+        """
+        self.api("DELETE", self.at("jobs?propagationPolicy=Background"))
         for name in self._nodes:
             self.kubelet.living.pop(name, None)
             self.api("DELETE", f"/api/v1/nodes/{name}")

@@ -76,10 +76,12 @@ def test_pods_of_a_silent_node_are_not_ready_and_evicted_as_they_tolerate(
         "tolerationSeconds": 1,
     }
     pod = pod_on(cluster, namespace, [short])
-    kubelet.run(pod)
-    lost = cluster.until(kubelet.path(pod), lambda a: ready(a.body)["status"] == "False")
-    assert "deletionTimestamp" not in lost["metadata"]
-    evicted = cluster.until(kubelet.path(pod), lambda a: a.body["metadata"]["deletionTimestamp"])
+    running = kubelet.run(pod)
+    since = f"{namespace}/pods?watch=1&resourceVersion={running['metadata']['resourceVersion']}"
+    events = cluster.events(since, lambda event: "deletionTimestamp" in event["object"]["metadata"])
+    assert len(events) > 1
+    assert all(ready(event["object"])["status"] == "False" for event in events)
+    evicted = events[-1]["object"]
     reasons = {c["type"]: c.get("reason") for c in evicted["status"]["conditions"]}
     assert reasons["DisruptionTarget"] == "DeletionByTaintManager"
     # No kubelet is there to end it: the pod stays until the node is gone as well.

@@ -16,6 +16,7 @@ from pytest_cre.errors import UsageProblem
 from tests.integration.running import SEED, RunningCertification
 
 HERE = Path(__file__).parent
+LONGEST = ("test_kinds", "test_outages", "test_campaign", "test_least_role", "test_render")
 SCENARIO = """
 extends: h100-8
 nodes:
@@ -27,6 +28,11 @@ def pytest_ignore_collect(collection_path, config):
     """Leave this folder out of runs that do not name it: it needs programs that take long to build."""
     named = [Path(arg.partition("::")[0]).absolute() for arg in config.args]
     return None if any(path == HERE or HERE in path.parents for path in named) else True
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that take longest, so that no worker is left alone with one."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
 
 
 @pytest.fixture(scope="session")
