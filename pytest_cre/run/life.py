@@ -65,6 +65,8 @@ class Life:
         self._kin = Kin(client)
         self._seen_pods = SeenPods(workload, first_attempt=first_attempt)
         self._job_object: Mapping[str, Any] | None = None
+        self._job_version: str | None = None  # as the watch had it before the last read
+        self._job_due_s = 0.0  # when the Job is read again without a change
         self._early_s: float | None = None  # since when the workload is refused
         self._watchdog: Watchdog | None = None
         self._is_secured = False
@@ -153,7 +155,7 @@ class Life:
             if self._world.is_over:
                 self._note_interrupt()
                 return
-            job = self._client.get(self._workload.kind, self._group.job_name)
+            job = self._read_job()
             if job is None or metadata_of(job).get("uid") != uid:
                 message = f"{self._workload.kind.kind} {self._group.job_name} vanished while it ran"
                 self.problems.append(Problem(code="vanished", message=message))
@@ -183,6 +185,17 @@ class Life:
             self._tell(state.phase, remaining_s=state.remaining_s, detail=state.detail)
             self._wait(generation, seen)
 
+    def _read_job(self) -> Mapping[str, Any] | None:
+        """Return the Job, read anew where a watch shows a change or none was read for a while.
+
+        Pods change much more often, and a Job of many would be read for each of them.
+        """
+        version, now_s = self._view.job_version(self._group.job_name), self._timing.clock()
+        if version == self._job_version and now_s < self._job_due_s:
+            return self._job_object
+        self._job_version, self._job_due_s = version, now_s + self._timing.poll_s
+        return self._client.get(self._workload.kind, self._group.job_name)
+
     def _look(self) -> object:
         """Take in what the watches show; return a mark that differs when anything has changed."""
         problem = self._view.problem
@@ -208,9 +221,8 @@ class Life:
 
     def _wait(self, generation: int, seen: object) -> None:
         """Wait for a change of our own objects, an interrupt, or until the Job is due for a read."""
-        until_s = self._timing.clock() + self._timing.poll_s
         while not self._world.is_over:
-            left_s = until_s - self._timing.clock()
+            left_s = self._job_due_s - self._timing.clock()
             if left_s <= 0:
                 return
             self._view.wait(min(left_s, SLICE_S), generation)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 
 Stream = Literal["stdout", "stderr"]
@@ -172,5 +173,9 @@ def _cut(line: bytes) -> tuple[bytes, bytes]:
 def rendered(record: Record) -> bytes:
     """Return a record with its time in front, as kubelets print it."""
     seconds, rest_ns = divmod(record.time_ns, 1_000_000_000)
-    moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{moment}.{rest_ns:09d}Z ".encode() + record.data
+    return b"%s.%09dZ %s" % (_moment(seconds), rest_ns, record.data)
+
+
+@lru_cache(maxsize=1024)
+def _moment(seconds: int) -> bytes:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S").encode()

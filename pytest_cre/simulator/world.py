@@ -134,10 +134,13 @@ class ContainerRun:
             if fault := self.world.faults.happen(number, self.subject):
                 apply_fault(self, fault)
 
-    def participant(self, ranks: int) -> Participant:
-        """Return the node with this container's ranks, as fast as the faults leave it."""
+    def participant(self, ranks: int, *, way_factor: float, is_on_sockets: bool) -> Participant:
+        """Return the node with this container's ranks, as fast as the faults leave it.
+
+        `way_factor` is what slow ways to the others leave of its network.
+        """
         elapsed_s = time.monotonic() - self._started_s
-        nvlink = network = step = 1.0
+        nvlink, network, step = 1.0, way_factor, 1.0
         book = self.world.faults
         for fault in book.holding("slow-link", self.subject, elapsed_s=elapsed_s):
             nvlink *= fault.factor if fault.link != "network" else 1.0
@@ -150,7 +153,7 @@ class ContainerRun:
             nvlink_factor=nvlink,
             network_factor=network,
             step_factor=step,
-            is_on_sockets=self.is_on_sockets,
+            is_on_sockets=is_on_sockets,
         )
 
     @property

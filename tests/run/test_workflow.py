@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_cre.run.ledger import read_ledger
+from tests.run.conftest import QUICK
 
 
 def codes(group):
@@ -163,6 +164,33 @@ def test_workflow_progress_tells_each_phase_in_order(cluster, run, play_pass):
     assert phases[0] == "creating"
     assert phases[-3:] == ["draining", "cleaning", "done"]
     assert {each.entry for each in told} == {"communication/nccl-all-reduce"}
+
+
+def test_workflow_job_is_not_read_for_every_change_of_its_pods(cluster, run, make_plan):
+    nodes = ("n1", "n2", "n3", "n4")
+    pods = []
+
+    def start(_cluster, job):
+        pods.extend(cluster.add_pod(job, index, node) for index, node in enumerate(nodes))
+
+    def next_one(told):
+        if told.pods_running < len(pods):
+            cluster.run_pod(pods[told.pods_running])
+        elif pods:
+            for pod in pods:
+                cluster.end_pod(pod)
+            cluster.end_job(cluster.job())
+            pods.clear()
+
+    cluster.on_job = start
+    (group,) = run(
+        make_plan(nodes=nodes), on_progress=next_one, timing=replace(QUICK, poll_s=60.0)
+    ).groups
+
+    assert group.job.terminal == "succeeded"
+    reads = [request for request in cluster.requests if request[:2] == ("get", "Job")]
+    # As it is created, as the watch first shows it, its end; and whether it is gone.
+    assert len(reads) <= 4
 
 
 def test_workflow_bug_in_a_callback_is_raised_after_clean_up(cluster, run, play_pass):

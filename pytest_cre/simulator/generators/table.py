@@ -88,9 +88,7 @@ async def print_table(team: "Team", plan: TablePlan) -> int:
             due_s = start_s + team.world.scenario.table_s * printed / total
             if (wait_s := due_s - time.monotonic()) > _SHORTEST_WAIT_S:
                 await asyncio.sleep(wait_s)
-            halves = [
-                measure(team, plan, (size_bytes, count), cycle=cycle, half=half) for half in (0, 1)
-            ]
+            halves = measure(team, plan, (size_bytes, count), cycle=cycle)
             busbw_gbs += [each.busbw_gbs for each in halves]
             wrong_cells += sum(bool(each.wrong) for each in halves)
             root = "0" if plan.collective in ("broadcast", "reduce") else "-1"
@@ -103,25 +101,30 @@ async def print_table(team: "Team", plan: TablePlan) -> int:
     return 1 if wrong_cells else 0
 
 
-def measure(team: "Team", plan: TablePlan, row: tuple[int, int], *, cycle: int, half: int) -> Half:
-    """Return the figures of one half of a row."""
+def measure(
+    team: "Team", plan: TablePlan, row: tuple[int, int], *, cycle: int
+) -> tuple[Half, Half]:
+    """Return the figures of a row, out of place and in place."""
     size_bytes, count = row
     group = team.participants()
-    speed = group_speed(plan.collective, group)
+    plain_s = group_speed(plan.collective, group).seconds(size_bytes)
     ratio = max(each.node.model.noise_ratio for each in group)
     ratio *= max(1.0, math.sqrt(_QUIET_ITERATIONS / plan.iterations))
-    wobble = gauss(*team.noise_key, plan.collective, size_bytes, plan.iterations, cycle, half)
-    seconds = speed.seconds(size_bytes) * max(0.1, 1.0 + ratio * wobble)
+    factor = bus_factor(plan.collective, team.size)
     wrong = None
-    if plan.is_checked and not (half and plan.collective in UNCHECKED_IN_PLACE):
+    if plan.is_checked:
         wrong = team.wrong_values(size_bytes) + plan.spoilt(count, team.size)
-    algbw_gbs = size_bytes / seconds / 1e9
-    return Half(
-        time_us=seconds * 1e6,
-        algbw_gbs=algbw_gbs,
-        busbw_gbs=algbw_gbs * bus_factor(plan.collective, team.size),
-        wrong=wrong,
-    )
+
+    def measured(half: int, wrong: int | None) -> Half:
+        key = (plan.collective, size_bytes, plan.iterations, cycle, half)
+        seconds = plain_s * max(0.1, 1.0 + ratio * gauss(*team.noise_key, *key))
+        algbw_gbs = size_bytes / seconds / 1e9
+        return Half(
+            time_us=seconds * 1e6, algbw_gbs=algbw_gbs, busbw_gbs=algbw_gbs * factor, wrong=wrong
+        )
+
+    is_checked_in_place = plan.collective not in UNCHECKED_IN_PLACE
+    return measured(0, wrong), measured(1, wrong if is_checked_in_place else None)
 
 
 def _write_header(team: "Team", plan: TablePlan) -> None:

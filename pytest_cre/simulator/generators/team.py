@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ class Team:
         """Return the number of ranks."""
         return len(self.places)
 
-    @property
+    @cached_property
     def noise_key(self) -> tuple[object, ...]:
         """Return what noise depends on: the seed, the nodes, and the attempt after the first."""
         nodes = sorted({run.node.name for run, _ in self.places})
@@ -83,20 +84,27 @@ class Team:
 
     def participants(self) -> list[Participant]:
         """Return the nodes as fast as faults and environment leave them."""
-        found = []
         counts = self._counts()
         book = counts[0][0].world.faults
         factors = book.way_factors([run.subject for run, _ in counts])
-        for (run, count), factor in zip(counts, factors, strict=True):
-            member = run.participant(count)
-            member = replace(member, network_factor=member.network_factor * factor)
-            if self.env.get("NCCL_MNNVL_ENABLE") == "0":
-                member = replace(member, node=replace(member.node, domain=member.node.name))
-            if self.env.get("NCCL_P2P_DISABLE") == self.env.get("NCCL_SHM_DISABLE") == "1":
-                loop = member.node.model.network_gbs / member.node.model.nvlink_busbw_gbs
-                member = replace(member, nvlink_factor=loop * member.network_factor)
-            found.append(replace(member, is_on_sockets=self.network_of(run) == "Socket"))
-        return found
+        return [
+            self._fitted(
+                run.participant(
+                    count, way_factor=factor, is_on_sockets=self.network_of(run) == "Socket"
+                )
+            )
+            for (run, count), factor in zip(counts, factors, strict=True)
+        ]
+
+    def _fitted(self, member: Participant) -> Participant:
+        """Return the member with only those ways that the environment leaves it."""
+        node = member.node
+        if self.env.get("NCCL_MNNVL_ENABLE") == "0":
+            member = replace(member, node=replace(node, domain=node.name))
+        if self.env.get("NCCL_P2P_DISABLE") == self.env.get("NCCL_SHM_DISABLE") == "1":
+            loop = node.model.network_gbs / node.model.nvlink_busbw_gbs
+            member = replace(member, nvlink_factor=loop * member.network_factor)
+        return member
 
     def _counts(self) -> list[tuple["ContainerRun", int]]:
         group = self.group
