@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Genuine Kubernetes, built once into the user's cache; KUBERNETES=1.36.3 takes that version.
 BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
 
-.PHONY: certification test collect controlplane integration integration-tests integration-certification clients campaign lint bench clean
+.PHONY: certification test collect controlplane integration integration-tests integration-certification certifications clients campaign lint bench clean
 
 certification: $(READY)
 	$(BIN)/pytest -m certification
@@ -41,6 +41,11 @@ controlplane: $(READY)
 
 integration:
 	$(MAKE) --jobs 2 integration-tests integration-certification
+
+# One after the other: they wait more than they compute, and cost little beside something else.
+certifications:
+	$(MAKE) certification
+	$(MAKE) integration-certification
 
 # Each worker starts a control plane of its own, which takes a gigabyte: never more than four.
 integration-tests: controlplane
@@ -72,7 +77,7 @@ bench: $(READY)
 	-$(BIN)/python benchmarks/controlplane.py
 
 $(READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(if $(filter $(BIN)/%,$(PIP)),,--without-pip) $(VENV)
 	$(PIP) install --quiet --upgrade pip
 	$(PIP) install --quiet --editable '.[dev]'
 	touch $@
