@@ -22,7 +22,8 @@ BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(K
 certification: $(READY)
 	$(BIN)/pytest -m certification
 
-test: $(READY)
+# `make test FIRST=collect` does that before.
+test: $(READY) $(FIRST)
 	$(BIN)/python -m pytest tests -n $(WORKERS) $(BY_FILE)
 
 # Imports every test: all can be, and many workers at once need not compile them.

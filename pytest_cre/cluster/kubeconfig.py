@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,14 @@ def _named(kubeconfig: str | None, section: str, name: object) -> Mapping[str, A
 
 
 def _documents(kubeconfig: str | None) -> Iterator[Mapping[str, Any]]:
-    import yaml
-
     for file in kubeconfig_files(kubeconfig):
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = _parsed(file.read_text(encoding="utf-8"))
         if isinstance(document, Mapping):
             yield document
+
+
+@lru_cache(maxsize=4)  # each setting that is asked for looks through the same few texts
+def _parsed(text: str) -> object:
+    import yaml
+
+    return yaml.safe_load(text)

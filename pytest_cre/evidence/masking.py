@@ -16,18 +16,22 @@ _NAME = (
     r"|credentials?)(?:[_-][\w-]{1,20})?"
 )
 _NUMBER = r"[-+]?[0-9][0-9.,:eE+-]*(?![\w/+=])"
-_CREDENTIALS = tuple(
+_Rules = tuple[tuple[re.Pattern[str], str], ...]
+# What every name holds, in any case that the patterns take for it.
+_STEMS = ("token", "secret", "pass", "key", "credent")
+_NAMED: _Rules = tuple(
+    (re.compile(pattern), rf"\1{MASK}")
+    for pattern in (
+        # NAME=value and --name value; a number is a count of tokens
+        rf"(?i)(?<![\w.-])({_NAME}[\"']?=[\"']?)(?!{_NUMBER})[^\s\"',;&]+",
+        rf"(?i)(--{_NAME}[ =][\"']?)(?!{_NUMBER}|-)[^\s\"']+",
+        # name: value, where the value is no word
+        rf"(?i)(?<![\w.-])({_NAME}[\"']?: ?[\"']?)(?=[\w+/.=-]*[0-9])(?!{_NUMBER})[\w+/.=-]{{8,}}",
+    )
+)
+_CREDENTIALS: _Rules = tuple(
     (re.compile(pattern), kept)
     for pattern, kept in (
-        # NAME=value and --name value; a number is a count of tokens
-        (rf"(?i)(?<![\w.-])({_NAME}[\"']?=[\"']?)(?!{_NUMBER})[^\s\"',;&]+", rf"\1{MASK}"),
-        (rf"(?i)(--{_NAME}[ =][\"']?)(?!{_NUMBER}|-)[^\s\"']+", rf"\1{MASK}"),
-        # name: value, where the value is no word
-        (
-            rf"(?i)(?<![\w.-])({_NAME}[\"']?: ?[\"']?)(?=[\w+/.=-]*[0-9])(?!{_NUMBER})"
-            r"[\w+/.=-]{8,}",
-            rf"\1{MASK}",
-        ),
         (
             r"(?i)(authorization[\"']?[:=]\s{0,4}[\"']?(?:(?:basic|bearer|token)\s{1,4})?)(?!\()[^\s\"',]+",
             rf"\1{MASK}",
@@ -83,9 +87,19 @@ def _mask_variable(variable: object) -> object:
 
 def mask_text(text: str) -> str:
     """Return text that a program wrote, without what looks like a credential; lines stay lines."""
-    for pattern, kept in _CREDENTIALS:
-        text = pattern.sub(kept, text)
+    # Names are looked for only in lines that can hold one: it takes most of the time.
+    text = "\n".join(
+        _masked(line, _NAMED) if any(stem in line.casefold() for stem in _STEMS) else line
+        for line in text.split("\n")
+    )
+    text = _masked(text, _CREDENTIALS)
     return _without_keys(text) if "PRIVATE KEY" in text else text
+
+
+def _masked(text: str, rules: _Rules) -> str:
+    for pattern, kept in rules:
+        text = pattern.sub(kept, text)
+    return text
 
 
 def _without_keys(text: str) -> str:

@@ -10,6 +10,7 @@ Each `SHA256SUMS` can be checked with `sha256sum -c`; that of the item covers th
 """
 
 import dataclasses
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,12 +152,14 @@ def _read_group(folder: Path) -> GroupEvidence:
     return group_from(folder, logs)
 
 
+@cache
 def _workflow_adapter() -> "TypeAdapter[WorkflowEvidence]":
     from pydantic import TypeAdapter
 
     return TypeAdapter(WorkflowEvidence)
 
 
+@cache
 def _group_adapter() -> "TypeAdapter[GroupEvidence]":
     from pydantic import TypeAdapter
 

@@ -13,6 +13,7 @@ import pytest
 from pytest_cre.embedded.deletion import OWN_NAMESPACES
 from tests.conformance.api import MERGE, Api
 from tests.conformance.kubelet import serving_kubelet
+from tests.warm.children import ForkingPopen
 
 # Short times, so that nothing has to be waited for.
 ORDINARY = ("--seed", "7", "--page-lifetime", "0.4", "--job-backoff", "0.1")
@@ -24,7 +25,7 @@ class Cluster(Api):
     def __init__(self, folder, *arguments):
         self.folder = folder
         kubeconfig = Path(folder, "kubeconfig")
-        self.process = subprocess.Popen(
+        self.process = ForkingPopen(
             [
                 sys.executable,
                 "-m",

@@ -13,6 +13,10 @@ KEY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
     ("text", "masked"),
     [
         ("HF_TOKEN=abcdefgh1", f"HF_TOKEN={MASK}"),
+        (
+            "a line\nPa\u017fsword=hunter22\nAPI_\u212aEY=hunter22",
+            f"a line\nPa\u017fsword={MASK}\nAPI_\u212aEY={MASK}",
+        ),
         ("export WANDB_API_KEY='0123abcd'", f"export WANDB_API_KEY='{MASK}'"),
         ('"password": "hunter22"', f'"password": "{MASK}"'),
         ("--auth-token s3cr3t run", f"--auth-token {MASK} run"),

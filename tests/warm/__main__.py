@@ -44,6 +44,9 @@ def warm_up() -> None:
         parts = module.name.split(".")
         if parts[1] not in APART and parts[-1] != "__main__":
             importlib.import_module(module.name)
+    store = importlib.import_module("pytest_cre.evidence.store")
+    for adapter in (store._group_adapter, store._workflow_adapter):
+        adapter()
     gc.freeze()  # the forks need not copy what they only read
 
 
