@@ -44,7 +44,7 @@ integration:
 	$(MAKE) --jobs 2 integration-tests integration-certification
 
 # One after the other: they wait more than they compute, and cost little beside something else.
-certifications:
+certifications: $(READY)
 	$(MAKE) certification
 	$(MAKE) integration-certification
 

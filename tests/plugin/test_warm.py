@@ -1,11 +1,16 @@
 """The warm interpreter of these tests: its runs are runs as from a command line."""
 
+import atexit
 import os
 import signal
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.home import home_in
+from tests.warm.children import CLUSTER, ForkingPopen
 from tests.warm.runs import run_pytest, start_pytest
 
 SHOWS = """
@@ -56,3 +61,17 @@ def test_run_that_is_killed_or_interrupted_says_so(tmp_path, env):
         codes.append(process.returncode)
 
     assert codes == [-signal.SIGKILL, pytest.ExitCode.INTERRUPTED]
+
+
+def test_fork_removes_no_folder_of_its_parent():
+    folder = TemporaryDirectory()
+    path, clean_up = Path(folder.name), folder.cleanup
+    atexit.register(clean_up)
+    del folder, clean_up  # now only `atexit` holds it
+
+    help_of_it = ForkingPopen([*CLUSTER, "--help"], stdout=subprocess.PIPE, text=True)
+    told, _ = help_of_it.communicate(timeout=60)
+
+    assert told.startswith("usage: python -m pytest_cre.embedded")
+    assert help_of_it.returncode == 0
+    assert path.is_dir()

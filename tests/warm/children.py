@@ -13,6 +13,7 @@ import subprocess
 import sys
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -46,6 +47,7 @@ class ForkingPopen(subprocess.Popen):
 def be(program: Callable[[], int], streams: list[int], *, new_session: bool) -> NoReturn:
     """Be an interpreter that runs this and ends, whatever pytest has made of this process."""
     gc.freeze()  # what is pytest's is never looked at again
+    weakref.finalize._registry.clear()  # folders and the like are the parent's to remove
     atexit._clear()
     code = 1
     try:
@@ -65,10 +67,13 @@ def be(program: Callable[[], int], streams: list[int], *, new_session: bool) -> 
         warnings.resetwarnings()
         code = program()
         atexit._run_exitfuncs()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
         traceback.print_exc()
         raise
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
