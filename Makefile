@@ -22,7 +22,7 @@ BUILD = $(BIN)/pytest-cre controlplane build $(if $(KUBERNETES),--kubernetes $(K
 certification: $(READY)
 	$(BIN)/pytest -m certification
 
-# `make test FIRST=collect` does that before.
+# `FIRST=collect` imports all of them before.
 test: $(READY) $(FIRST)
 	$(BIN)/python -m pytest tests -n $(WORKERS) $(BY_FILE)
 

@@ -89,11 +89,14 @@ def mask_text(text: str) -> str:
     """Return text that a program wrote, without what looks like a credential; lines stay lines."""
     # Names are looked for only in lines that can hold one: it takes most of the time.
     text = "\n".join(
-        _masked(line, _NAMED) if any(stem in line.casefold() for stem in _STEMS) else line
-        for line in text.split("\n")
+        _masked(line, _NAMED) if _may_name(line.casefold()) else line for line in text.split("\n")
     )
     text = _masked(text, _CREDENTIALS)
     return _without_keys(text) if "PRIVATE KEY" in text else text
+
+
+def _may_name(line: str) -> bool:
+    return any(stem in line for stem in _STEMS)
 
 
 def _masked(text: str, rules: _Rules) -> str:

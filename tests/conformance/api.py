@@ -149,7 +149,7 @@ class Api:
                     return answer.body
             assert time.monotonic() < end_s, json.dumps(answer.body)
             time.sleep(pause_s)
-            pause_s = min(2 * pause_s, 0.2)
+            pause_s = min(2 * pause_s, 0.05)
 
     def gone(self, path):
         """Wait until there is nothing under a path."""

@@ -5,7 +5,6 @@ import functools
 import itertools
 import select
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from pytest_cre.embedded.deletion import OWN_NAMESPACES
 from tests.conformance.api import MERGE, Api
 from tests.conformance.kubelet import serving_kubelet
-from tests.warm.children import ForkingPopen
+from tests.warm.children import CLUSTER, ForkingPopen
 
 # Short times, so that nothing has to be waited for.
 ORDINARY = ("--seed", "7", "--page-lifetime", "0.4", "--job-backoff", "0.1")
@@ -27,9 +26,7 @@ class Cluster(Api):
         kubeconfig = Path(folder, "kubeconfig")
         self.process = ForkingPopen(
             [
-                sys.executable,
-                "-m",
-                "pytest_cre.embedded",
+                *CLUSTER,
                 "serve",
                 "--kubeconfig-out",
                 str(kubeconfig),

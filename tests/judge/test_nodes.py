@@ -136,20 +136,22 @@ def test_log_of_a_pod_that_a_failed_job_ended_speaks_against_no_node(
 
 
 @pytest.mark.parametrize(
-    "end",
+    ("end", "told"),
     [
-        pytest.param({"phase": "Running", "exit_code": None, "finished_ns": None}, id="unseen"),
-        pytest.param({"exit_code": 1}, id="left-alone"),
-        pytest.param({"exit_code": 1, "finished_ns": 5_000_000_000}, id="late"),
+        pytest.param(
+            {"phase": "Running", "exit_code": None, "finished_ns": None}, b"", id="unseen"
+        ),
+        pytest.param({}, b"ncclRemoteError: a pod is away\n", id="left-alone"),
+        pytest.param({"finished_ns": 5_000_000_000}, b"", id="late"),
     ],
 )
-def test_log_of_a_pod_that_went_down_with_another_speaks_against_no_node(failed, bandwidth, end):
+def test_log_of_a_pod_that_went_down_with_another_speaks_against_no_node(
+    failed, bandwidth, end, told
+):
     first, other = failed.pods
     other = replace(other, **end)
     logs = tuple(
-        replace(log, data=b"ncclRemoteError: a pod is away\n", is_complete=False)
-        if log.pod == other.name and end == {"exit_code": 1}
-        else log
+        replace(log, data=told, is_complete=False) if log.pod == other.name else log
         for log in failed.logs
     )
     cut = Problem(code="log-incomplete", message="it is gone", node=other.node, pod=other.name)
